@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import structlog
+from hypothesis import settings
 
 from tests.support.engine import EngineHarness, open_harness
 from tests.support.stack import Stack, open_stack
@@ -26,6 +27,11 @@ structlog.configure(
 )
 # A shell that runs the tests in the background has SIGINT ignored, and so would the programs that they interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+# How long an example takes depends on what else the machine does.
+settings.register_profile("any_load", deadline=None)
+settings.load_profile("any_load")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -25,6 +25,7 @@ __all__ = [
     "Changed",
     "Conflict",
     "ContractViolationError",
+    "DatabaseError",
     "DefinitionError",
     "Denied",
     "Full",
@@ -34,10 +35,14 @@ __all__ = [
     "NotFound",
     "Permanent",
     "Resource",
+    "ResourceNotFoundError",
+    "ServiceBusError",
     "TaskError",
+    "TaskExecutionError",
     "Throttled",
     "Transient",
     "Unavailable",
+    "ValidationError",
 ]
 
 
@@ -111,10 +116,11 @@ class Changed(Conflict):
 
 
 class Unavailable(AnabranchError):
-    """A part that is needed does not answer."""
+    """A part that is needed does not answer; `retry_after` is when it may, in seconds, if it says so."""
 
     category = "transient"
     kind = Kind.UNAVAILABLE
+    retry_after: float | None = None
 
 
 class Denied(Unavailable):
@@ -145,8 +151,34 @@ class Permanent(TaskError):
     category = "permanent"
 
 
-class BusinessLogicError(Permanent):
-    """The seeds' word for a failure that the handler foresaw."""
+class BusinessLogicError(TaskError):
+    """A failure that the handler foresaw; it is permanent, unless a subclass says otherwise."""
+
+    category = "permanent"
+
+
+class TaskExecutionError(BusinessLogicError):
+    """The work of a task failed."""
+
+
+class ResourceNotFoundError(BusinessLogicError):
+    """What the task needs is not there."""
+
+
+class ValidationError(BusinessLogicError):
+    """The data are not as they must be."""
+
+
+class DatabaseError(BusinessLogicError):
+    """A database that the handler uses failed; trying again may help."""
+
+    category = "transient"
+
+
+class ServiceBusError(BusinessLogicError):
+    """A message broker that the handler uses failed; trying again may help."""
+
+    category = "transient"
 
 
 class Transient(TaskError):

@@ -22,7 +22,7 @@ from anabranch.engine.submission import Order
 from anabranch.engine.submitter import Submitter
 from anabranch.errors import AnabranchError, Conflict, Denied, Unavailable
 from anabranch.settings import Settings
-from anabranch.storage.uploads import Uploads
+from anabranch.storage.uploads import UploadParts, Uploads
 from anabranch.workflows.stages import Declaration
 
 __all__ = ["Gateway"]
@@ -42,6 +42,7 @@ class Gateway:
         self._results = open_results(settings)
         self.storage = open_tiers(settings)
         self.uploads = Uploads(self.storage.tier("bronze"), settings.max_upload_bytes)
+        self.upload_parts = UploadParts(self.storage.work, self.uploads)
         self.reads = PostgresReads(
             database_url, self._results, name="anabranch api reads", connections=READ_CONNECTIONS
         )

@@ -21,6 +21,7 @@ pytestmark = [pytest.mark.postgres, pytest.mark.slow]
 
 PLUGIN = """
 import time
+from pathlib import Path
 from anabranch import Job, Permanent, register_handler, register_job
 
 @register_job
@@ -47,6 +48,18 @@ class Counts(Job):
 def count(params: dict) -> None:
     time.sleep(1.5 - 0.4 * params["index"])
     print("counted", params["index"])
+
+@register_job
+class Announces(Job):
+    job_type = "announces"
+    stages = [{"number": 1, "name": "only", "task_type": "announce"}]
+
+@register_handler("announce")
+def announce(params: dict) -> None:
+    print("waiting")
+    while not Path(params["file"]).exists():
+        time.sleep(0.01)
+    print("gone")
 
 @register_handler("talk")
 def talk(params: dict) -> None:
@@ -227,6 +240,17 @@ def test_logs_are_followed_each_once_in_whatever_order_tasks_end(shell: Shell) -
     assert followed == shell.json(f"logs {job_id} --index 2")
 
 
+def test_lines_are_followed_while_their_task_runs(shell: Shell, tmp_path: Path) -> None:
+    job_id = shell(f"submit announces -p file={tmp_path}/go").stdout.strip()
+    program = [sys.executable, "-m", "anabranch", "logs", job_id, "-f"]
+    with subprocess.Popen(program, env=shell.environment, stdout=subprocess.PIPE, text=True) as following:
+        assert following.stdout is not None
+        assert [following.stdout.readline() for _ in range(2)] == ["==> only 0, attempt 1 <==\n", "waiting\n"]
+        assert shell.json(f"status {job_id}")["status"] == "running"
+        (tmp_path / "go").touch()
+        assert following.stdout.read() == "gone\n"
+
+
 def test_a_bundle_is_written_to_a_file(shell: Shell, tmp_path: Path) -> None:
     failed = shell("submit fails").stdout.strip()
     file = tmp_path / "why.zip"
@@ -310,7 +334,7 @@ def test_a_wait_that_is_interrupted_says_that_the_job_goes_on(shell: Shell) -> N
 
 
 def test_a_submission_after_a_failed_job_says_how_to_retry_that(shell: Shell) -> None:
-    job = shell("submit fails --rerun --wait", code=7).stderr.split("job ")[1][:12]
+    job = json.loads(shell("submit fails --rerun --wait --json", code=7).stdout)["job_id"][:12]
     assert f"`anabranch retry {job}`" in shell("submit fails").stderr
 
 

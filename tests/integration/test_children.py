@@ -20,6 +20,7 @@ import pytest
 from anabranch.canonical import Json
 from anabranch.engine.model import ProgressReport, Purpose
 from anabranch.engine.policy import TaskPolicy
+from anabranch.engine.worker.captured_output import Printed
 from anabranch.engine.worker.child import Saved
 from anabranch.engine.worker.children import Child, ChildDied, Children
 from anabranch.engine.worker.context import TaskFacts
@@ -53,6 +54,9 @@ from anabranch.engine.plugin import load_plugins
 
 class Listener:
     cancelled = stopping = False
+
+    def capture(self, printed):
+        pass
 
     def end(self):
         pass
@@ -139,6 +143,9 @@ class Listener:
 
     def end(self) -> None:
         self.ended = True
+
+    def capture(self, printed: Printed) -> None:
+        pass
 
     def progress(self, progress: ProgressReport) -> None:
         pass

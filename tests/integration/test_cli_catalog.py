@@ -79,3 +79,26 @@ def test_a_reset_empties_the_catalog_too(published: str, capsys: pytest.CaptureF
         )
         assert rows.fetchone() == (0, 0)
     assert call(["db", "catalog", "check"]) == 0
+
+
+def test_what_a_published_item_uses_is_not_removed_or_replaced(
+    published: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with connect(published, None) as connection:
+        ((address,),) = connection.execute("select tier || '://' || key from app.outputs limit 1").fetchall()
+    file, stored = tmp_path / "file.tif", tmp_path / address.replace("://", "/")
+    file.write_bytes(b"another")
+    stored.parent.mkdir(parents=True)
+    stored.write_bytes(b"published")
+    folder = address.rpartition("/")[0]
+    for command in (
+        ["rm", address, "--yes"],
+        ["rm", folder, "--recursive", "--yes"],
+        ["cp", str(file), address, "--overwrite"],
+    ):
+        assert call(["storage", *command]) == 6
+        assert f"{address} is used by the published item heights/dem" in capsys.readouterr().err
+    assert stored.read_bytes() == b"published"
+    assert call(["storage", "cp", str(file), f"{folder}/other.tif"]) == 0
+    assert call(["storage", "cp", str(file), f"{folder}/other.tif", "--overwrite"]) == 0
+    assert call(["storage", "rm", f"{folder}/other.tif", "--yes"]) == 0

@@ -69,6 +69,15 @@ def indexes(claims: list[Claim]) -> list[int | str]:
 
 
 class TestRetry:
+    async def test_the_time_before_a_retry_is_idle(self, engine: EngineHarness, clock: Clock) -> None:
+        job = await engine.submit(fan_out(1))
+        await fail(engine, await engine.claim())
+        clock.advance(timedelta(hours=1))
+        assert await retry(engine, job.job_id) == "retried"
+        clock.advance(timedelta(seconds=9))
+        (listed,) = await engine.reads.jobs(limit=10)
+        assert (await engine.reads.find(job.job_id)).idle_seconds == listed.idle_seconds == 3600
+
     async def test_only_the_tasks_that_did_not_complete_run_again(self, engine: EngineHarness) -> None:
         job = await engine.submit(fan_out(5, on_failure=OnFailure.FINISH))
         claims = await engine.claim()

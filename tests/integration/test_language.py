@@ -34,6 +34,21 @@ async def test_the_demo_workflows_give_what_they_promise(stack: Stack) -> None:
         await check_replay(stack, job)
 
 
+@pytest.mark.parametrize("more", [False, True], ids=["skipped", "all"])
+async def test_a_fan_in_collects_several_nodes_in_order(database_url: str, tmp_path: Path, more: bool) -> None:
+    async with open_stack(database_url, tmp_path, [PLUGINS]) as stack:
+        job = await stack.run("gather", more=more)
+        maybe, skipped = ([{"item": "b"}], {}) if more else ([], {"skipped": ["maybe"]})
+        inner = {"items": [{"item": 3}], "count": 1}
+        items = [{"item": 3}, *maybe, {"item": "a"}, {"item": 1}, inner]
+        assert job.job.error is None
+        assert job.job.result == {
+            "all": {"items": items, "count": len(items), "failed": 1, **skipped},
+            "sum": {"count_of": 1 + len(items), "count": 2},
+        }
+        await check_replay(stack, job)
+
+
 @pytest.mark.parametrize(
     ("answer", "result"),
     [

@@ -349,7 +349,7 @@ async def test_ts9_lines_beyond_the_quota_are_refused_and_the_others_printed(dat
     assert [*done.stdout.split()[::-1]] == [known, *jobs[:2]]
     wrong, over, also_wrong = done.stderr.splitlines()[:3]
     assert (wrong[:8], also_wrong[:8]) == ("line 1: ", "line 5: ")
-    assert re.fullmatch(r"line 4: acme has submitted 3 jobs within a day\. Try again in \d+ s, .*", over)
+    assert re.fullmatch(r"line 4: acme has submitted 3 jobs within a day\. Try again in [\w ]+, at .* UTC\.", over)
     assert "3 of 6 lines were refused" in done.stderr
     assert done.returncode == 5
 

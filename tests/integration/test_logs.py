@@ -15,7 +15,17 @@ from tests.support.engine import EngineHarness, fan_out
 pytestmark = pytest.mark.postgres
 
 WIDE = 10_000
-FIRST = {"lane": 0, "position": 0, "last": 0, "node": None, "index": None, "number": None, "attempt": None, "limit": 51}
+FIRST = {
+    "lane": 0,
+    "position": 0,
+    "last": 0,
+    "node": None,
+    "index": None,
+    "number": None,
+    "attempt": None,
+    "failed": False,
+    "limit": 51,
+}
 
 
 async def report(engine: EngineHarness, claims: Sequence[Claim], ended: Ended = Ended.COMPLETED) -> None:
@@ -26,8 +36,7 @@ async def report(engine: EngineHarness, claims: Sequence[Claim], ended: Ended = 
 
 async def read(engine: EngineHarness, job_id: str, **wanted: Any) -> list[Trace]:
     job = await engine.reads.find(job_id)
-    query = {"limit": 100, "after": None, "node": None, "index": None, "attempt": None, **wanted}
-    return await engine.reads.logs(job.id, **query)
+    return await engine.reads.logs(job.id, **{"limit": 100, **wanted})
 
 
 async def test_logs_are_in_order_and_go_on_after_a_cursor(engine: EngineHarness) -> None:
@@ -64,6 +73,17 @@ async def test_logs_are_picked_by_node_index_and_attempt(engine: EngineHarness) 
     assert await pick(index="0") == [("work", 0, 1), ("work", 0, 2), ("join", 0, 1)]
     assert await pick(index="1", attempt=2) == [("work", 1, 2)]
     assert [await pick(index=index) for index in ("2", "00", "x", "9" * 30)] == [[]] * 4
+
+
+async def test_logs_are_picked_by_their_end(engine: EngineHarness) -> None:
+    job_id = (await engine.submit(fan_out(3))).job_id
+    again, failed, fine = await engine.claim()
+    await report(engine, [again], Ended.HANDED_BACK)
+    await report(engine, [fine])
+    await report(engine, [failed], Ended.FAILED)
+    found = await read(engine, job_id, status="failed")
+    assert [(log.index, log.attempt) for log in found] == [(0, 1), (1, 1)]
+    assert await read(engine, job_id, status="running") == []
 
 
 async def test_an_index_is_the_key_of_a_task_where_it_has_one(engine: EngineHarness, database_url: str) -> None:

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from anabranch.api.answers.build import build_job, build_task
-from anabranch.engine.model import AttemptProgress, ProgressReport
+from anabranch.engine.model import AttemptOutput, AttemptProgress, ProgressReport
 from anabranch.engine.views import JobDetail, TaskDetail
 from tests.support.engine import EngineHarness, fan_out
 from tests.support.stack import Stack, open_stack
@@ -54,12 +54,26 @@ async def test_progress_is_seen_long_before_the_task_ends(stack: Stack, tmp_path
     assert (plain.done, plain.total, plain.message) == (1, 4, "a quarter")
     assert (in_loop.done, in_loop.total, in_loop.message) == (0.5, None, "x" * 1000)
     view = build_job(job)
-    assert (view.progress, view.nodes[0].progress) == (0.125, None)
+    assert (view.progress, view.nodes[0].done, view.nodes[0].progress) == (0.125, 0.25, None)
 
     (tmp_path / "file").touch()
     ended = await stack.wait(job.job.job_id)
     assert [task.progress for task in await stack.tasks(ended, "say")] == [None, None]
     assert build_job(ended).progress == 1
+
+
+async def test_lines_are_read_while_their_task_runs(stack: Stack, tmp_path: Path) -> None:
+    job_id = await say(stack, tmp_path, "lines", "nothing")
+    job = (await stack.gateway.reads.find(job_id)).id
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while not (running := await stack.gateway.reads.logs(job, limit=10, status="running")):
+            await asyncio.sleep(0.01)
+    assert [(log.index, log.log) for log in running] == [(0, "one\n")]
+
+    (tmp_path / "file").touch()
+    await stack.wait(job_id)
+    assert [log.log for log in await stack.gateway.reads.logs(job, limit=10)] == ["one\nbegun and ended\n"]
+    assert await stack.gateway.reads.logs(job, limit=10, status="running") == []
 
 
 async def test_the_progress_of_a_nodes_only_task_is_the_nodes(stack: Stack, tmp_path: Path) -> None:
@@ -90,7 +104,7 @@ async def test_e10_progress_that_is_no_number_is_a_bug_of_its_handler(stack: Sta
     assert job.job.error.code == "handler.contract"
 
 
-async def test_e3_progress_needs_the_whole_token_of_its_attempt(engine: EngineHarness) -> None:
+async def test_e3_progress_and_output_need_the_whole_token_of_its_attempt(engine: EngineHarness) -> None:
     await engine.submit(fan_out(2))
     first, second = await engine.claim()
     other, pulse = await engine.new_session(), engine.store.pulse()
@@ -100,4 +114,7 @@ async def test_e3_progress_needs_the_whole_token_of_its_attempt(engine: EngineHa
     ]
     assert pulse.progress(other, said) == set()
     assert pulse.progress(engine.session, said) == {first.key}
+    printed = [AttemptOutput(one.attempt, "line\n") for one in said]
+    assert pulse.keep_output(other, printed) == set()
+    assert pulse.keep_output(engine.session, printed) == {first.key}
     pulse.close()

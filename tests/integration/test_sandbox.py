@@ -88,7 +88,9 @@ def test_w2_what_it_may_take_is_bounded(run: Any, name: str, code: str) -> None:
 
 def test_a_crash_hurts_nobody_else(run: Any) -> None:
     server = run("show")["server"]
-    with pytest.raises(Transient, match="SIGSEGV") as raised:
+    with pytest.raises(
+        Transient, match=r"signal 11 \(SIGSEGV, Segmentation fault\): the library that read it"
+    ) as raised:
         run("die", arguments={"name": "SIGSEGV"})
     assert raised.value.code == "handler.crashed"
     assert run("show")["server"] == server

@@ -28,6 +28,7 @@ from psycopg.rows import TupleRow
 from anabranch.adapters.objects.bucket import Bucket
 from anabranch.api.openapi.document import load_document
 from anabranch.app import CATALOG_CONNECTIONS
+from anabranch.client import Client
 from anabranch.embedded.cluster import Cluster
 from anabranch.testing.postgres import Databases
 from tests.support.objects import Cloud
@@ -130,6 +131,17 @@ def test_a_client_walks_the_catalog_by_its_links(served: Served) -> None:
     assert found["hills"].assets["data"].href == served.url + FILE
     for link in catalog.links:
         assert str(link.href).startswith(served.url), link
+
+
+def test_our_client_reads_items_and_names_their_tiles(served: Served, api: httpx.Client) -> None:
+    with Client(served.url) as client:
+        found = {item.id: item for item in client.items("scenes", bbox=[-180, -90, 180, 90])}
+        hills = client.item("scenes", "hills")
+        assert (found["hills"].assets, list(client.items("none"))) == (hills.assets, [])
+        assert hills.find_link("self") == f"{served.url}/stac/collections/scenes/items/hills"
+        assert served.url + FILE in hills._repr_html_()
+        tilejson = api.get(str(hills.find_link("tilejson"))).json()
+        assert tilejson["tiles"][0].partition("?")[0].startswith(client.tile_url(hills).partition("{z}")[0])
 
 
 def test_every_link_can_be_followed_under_the_name_that_was_asked(served: Served, api: httpx.Client) -> None:

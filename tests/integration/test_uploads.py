@@ -4,6 +4,7 @@ import asyncio
 import base64
 import hashlib
 import json
+import os
 import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -21,6 +22,7 @@ from anabranch.errors import InputError
 from anabranch.settings import Settings, load_settings, origins, unknown_variables
 from anabranch.storage.filenames import check_file_name
 from anabranch.storage.locations import StorageLocations
+from anabranch.storage.uploads import PART_BYTES
 from tests.support.crew import Crew, Start
 from tests.support.objects import Cloud
 from tests.support.server import free_port, serve
@@ -256,6 +258,55 @@ async def test_both_clients_upload_files(url: str, tmp_path: Path, bronze: Path)
     assert (uploaded.address, uploaded.size) == (f"bronze://uploads/{HASH}/other.tif", len(DATA))
     assert await asyncio.to_thread(upload) == f"bronze://uploads/{HASH}/dem.tif"
     assert len(files(bronze)) == 2
+
+
+async def test_w7_an_upload_that_was_interrupted_sends_only_the_missing_parts(
+    tmp_path: Path, database_url: str, bronze: Path
+) -> None:
+    large = create_app(Settings(home=tmp_path / "home", max_upload_bytes=3 * PART_BYTES), database_url)
+    data = bytes(PART_BYTES) + b"1" * PART_BYTES + b"rest"
+    file, digest = tmp_path / "large.tif", hashlib.sha256(data).hexdigest()
+    file.write_bytes(data)
+    sent: list[int] = []
+    async with serve(large) as url, httpx.AsyncClient(base_url=url, timeout=20) as api, AsyncClient(url) as client:
+        await large.state.gateway.ready()
+        path = f"/api/uploads/{digest}"
+        first = await api.put(f"{path}/parts/0", content=data[:PART_BYTES], headers=BYTES)
+        assert (first.status_code, first.json()) == (201, {"number": 0, "size": PART_BYTES})
+        incomplete = await api.post(path, params={"name": "large.tif", "parts": 3})
+        assert (incomplete.status_code, incomplete.json()["code"]) == (409, "upload.incomplete")
+        uploaded = await client.upload(file, on_progress=lambda done, _: sent.append(done))
+        assert (uploaded.sha256, uploaded.size) == (digest, len(data))
+        assert sent == [2 * PART_BYTES, len(data)]
+        assert (await client.upload(file, on_progress=lambda *_: sent.append(0))).address == uploaded.address
+        assert len(sent) == 2
+    assert files(bronze) == [Path("uploads", digest, "large.tif")]
+    assert list((tmp_path / "home").rglob("*/uploads/*/*/000000")) == []
+
+
+async def test_w7_parts_that_are_wrong_or_too_large_leave_nothing(
+    api: httpx.AsyncClient, bronze: Path, tmp_path: Path
+) -> None:
+    path = f"/api/uploads/{HASH}"
+    for number, data, code in ((0, b"x" * (PART_BYTES + 1), "upload.too_large"), (1, b"x", "upload.too_large")):
+        answer = await api.put(f"{path}/parts/{number}", content=data, headers=BYTES)
+        assert (answer.status_code, answer.json()["code"]) == (413, code)
+    await api.put(f"{path}/parts/0", content=b"other", headers=BYTES)
+    answer = await api.post(path, params={"name": "a", "parts": 1})
+    assert (answer.status_code, answer.json()["code"]) == (422, "upload.checksum")
+    assert (await api.get(path, params={"name": "a"})).json() == {
+        "uploaded": None, "part_bytes": PART_BYTES, "parts": []
+    }  # fmt: skip
+    assert files(bronze) == []
+
+
+async def test_parts_that_nobody_continues_are_removed_after_a_day(api: httpx.AsyncClient, tmp_path: Path) -> None:
+    for digest in (HASH, "0" * 64):
+        await api.put(f"/api/uploads/{digest}/parts/0", content=b"x", headers=BYTES)
+        for part in (tmp_path / "home").rglob("000000"):
+            os.utime(part, (0, 0))
+    found = [path.parent.name for path in (tmp_path / "home").rglob("000000")]
+    assert found == ["0" * 64]
 
 
 @pytest.mark.slow

@@ -19,10 +19,10 @@ from typing import Any
 import pytest
 from rich.progress import Progress
 
-from anabranch.cli.connection import Remote, find_home, find_remote
 from anabranch.cli.exit_codes import JobFailed, RelayedError, UsageError, exit_code
 from anabranch.cli.jobs import history, lists, status
 from anabranch.cli.jobs.follow import explain_unavailable, require_success
+from anabranch.cli.jobs.published import find_links
 from anabranch.cli.main import call
 from anabranch.cli.terminal import completers
 from anabranch.cli.terminal.bars import NodeBars
@@ -33,6 +33,7 @@ from anabranch.client import Event, Graph, JobStatus, Log, NotAllowed, TimedOut
 from anabranch.client import Progress as TaskProgress
 from anabranch.contract.answer import read
 from anabranch.embedded.home import CHILD_MARK, STACK_MARK, Home, Stack
+from anabranch.embedded.locate import Remote, find_home, find_remote
 from anabranch.embedded.processes import Process, boot_id, identify
 from anabranch.embedded.supervisor import Supervisor
 from anabranch.engine.ports import SessionGone
@@ -474,6 +475,39 @@ def test_logs_stand_under_the_attempt_that_printed_them(
     ]
 
 
+LINES = """\
+printed
+2026-01-01 10:00:00,123 WARNING [abc] slow
+  because of this
+2026-01-01T10:00:00Z [info     ] read
+Traceback (most recent call last):
+  File "x.py"
+ValueError: no
+"""
+
+
+@pytest.mark.parametrize(
+    ("options", "kept"),
+    [
+        ([], LINES.splitlines()),
+        (["--level", "info"], LINES.splitlines()),
+        (["--level", "warning"], [*LINES.splitlines()[1:3], *LINES.splitlines()[4:]]),
+        (["--level", "error"], LINES.splitlines()[4:]),
+        (["--grep", "^ "], [LINES.splitlines()[2], LINES.splitlines()[5]]),
+        (["--level", "error", "--grep", "slow"], []),
+    ],
+)
+def test_lines_of_logs_are_picked_by_level_and_pattern(
+    options: list[str], kept: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = read(Log, {"task_id": "a", "node": "work", "index": 0, "attempt": 1, "log": LINES, "metrics": None})
+    client = SimpleNamespace(logs=lambda *_, **__: SimpleNamespace(items=[log], next=None))
+    monkeypatch.setattr(history, "connect", lambda: nullcontext(client))
+    assert call(["logs", "abc", *options]) == 0
+    assert capsys.readouterr().out.splitlines()[1:] == kept
+    assert call(["logs", "abc", "--grep", "("]) == 2
+
+
 @pytest.mark.parametrize(("no_color", "seen"), [("", "\x1b[31mfailed\x1b[0m"), ("1", "failed")])
 def test_no_color_is_heeded(no_color: str, seen: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
@@ -487,13 +521,15 @@ def job(*nodes: dict[str, Any], **more: object) -> JobStatus:
     known = {
         "job_id": "abc", "job_type": "pair", "status": "running", "priority": 5, "created_at": MOMENT, "links": LINKS,
         "correlation_id": "c", "generation": 0, "stage": 1, "total_stages": 1, "progress": 0.5,
+        "idle_seconds": 0,
     }  # fmt: skip
     return read(JobStatus, {**known, "tasks": counts, "nodes": list(nodes), "parameters": {}, **more})
 
 
 def node(name: str, state: str, total: int, completed: int) -> dict[str, Any]:  # as the API returns it
     counts = {**COUNTS, "total": total, "completed": completed}
-    return {"name": name, "status": state, "tasks": counts, "opened_at": None if state == "pending" else MOMENT}
+    opened = None if state == "pending" else MOMENT
+    return {"name": name, "status": state, "tasks": counts, "done": completed, "opened_at": opened}
 
 
 NODES = (node("first", "running", 4, 3), node("second", "running", 0, 0), node("third", "pending", 0, 0))
@@ -502,7 +538,7 @@ NODES = (node("first", "running", 4, 3), node("second", "running", 0, 0), node("
 def test_a_status_shows_no_number_that_is_not_known(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    client = SimpleNamespace(job=lambda _: job(*NODES))
+    client = SimpleNamespace(job=lambda _: job(*NODES), base_url="")
     monkeypatch.setattr(status, "connect", lambda: nullcontext(client))
     assert call(["status", "abc"]) == 0
     shown = capsys.readouterr().out
@@ -512,6 +548,57 @@ def test_a_status_shows_no_number_that_is_not_known(
         ["running", "-", "-", "-"],
         ["pending", "-", "-", "-"],
     ]
+
+
+def test_a_status_shows_how_far_a_fan_out_is_and_leaves_out_the_time_before_a_retry(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    times = {"created_at": "2026-01-01T00:00:00Z", "finished_at": "2026-01-01T01:00:05Z", "idle_seconds": 3600}
+    found = job({**node("first", "running", 4, 2), "done": 2.4}, node("second", "pending", 0, 0), **times)
+    monkeypatch.setattr(status, "connect", lambda: nullcontext(SimpleNamespace(job=lambda _: found, base_url="")))
+    assert call(["status", "abc"]) == 0
+    shown = capsys.readouterr().out
+    assert "took      5 s\n" in shown
+    assert [line.split()[5:] for line in shown.splitlines()[-2:]] == [["60", "%"], ["-"]]
+
+
+PUBLISHED = {
+    "items": [{"collection": "scenes", "id": "a b"}],
+    "outputs": [{"name": "a.tif", "kind": "cog"}, {"name": "a.png", "kind": "thumbnail"}],
+}
+
+
+@pytest.mark.parametrize(
+    ("result", "links"),
+    [
+        (
+            PUBLISHED,
+            [
+                ("map", "http://x/"),
+                ("item", "http://x/stac/collections/scenes/items/a%20b"),
+                ("tiles", "http://x/raster/collections/scenes/items/a%20b/WebMercatorQuad/tilejson.json"),
+                ("file", "http://x/files/abc/a.tif"),
+                ("file", "http://x/files/abc/a.png"),
+            ],
+        ),
+        ({**PUBLISHED, "items": []}, []),
+        ({"items": [{"collection": "..", "id": "a"}], "outputs": 1}, []),
+        ([1], []),
+        (None, []),
+    ],
+)
+def test_a_publishing_job_ends_with_links(result: object, links: list[tuple[str, str]]) -> None:
+    assert find_links("http://x", job(status="completed", result=result)) == links
+
+
+def test_a_job_prints_in_a_few_lines_and_shows_itself_in_a_notebook() -> None:
+    error = {"code": "a.b", "message": "<no> pixels", "remedy": "Send others."}
+    failed = job(node("first", "failed", 4, 3), status="failed", error=error)
+    assert str(failed).splitlines() == [
+        "pair abc: failed", "  3 of 4 tasks completed", "  error: <no> pixels", "  Send others.",
+    ]  # fmt: skip
+    assert "&lt;no&gt; pixels" in failed._repr_html_()
+    assert "<td>first</td><td>failed</td><td>3 of 4</td>" in failed._repr_html_()
 
 
 def test_a_status_draws_the_graph_with_states(
@@ -525,7 +612,7 @@ def test_a_status_draws_the_graph_with_states(
         "edges": [{"tail": "a", "head": "b", "label": "", "points": []}],
     }  # fmt: skip
     graph = read(Graph, drawn)
-    client = SimpleNamespace(job=lambda _: job(*NODES), graph=lambda _: graph)
+    client = SimpleNamespace(job=lambda _: job(*NODES), graph=lambda _: graph, base_url="")
     monkeypatch.setattr(status, "connect", lambda: nullcontext(client))
     assert call(["status", "abc", "--graph"]) == 0
     shown = capsys.readouterr().out

@@ -29,6 +29,7 @@ class Script(ThreadingHTTPServer):
     lines: list[tuple[int, object]]
     asked: list[tuple[str, str, bytes]]
     keys: list[str | None]
+    retry_after = ""
 
     @property
     def url(self) -> str:
@@ -52,6 +53,8 @@ class Speaker(BaseHTTPRequestHandler):
         text = answer if isinstance(answer, str) else json.dumps(answer)
         self.send_response(status)
         self.send_header("Content-Type", "application/problem+json" if is_problem else "application/json")
+        if self.server.retry_after:
+            self.send_header("Retry-After", self.server.retry_after)
         self.end_headers()
         self.wfile.write(text.encode())
 
@@ -105,7 +108,8 @@ def job(status: str = "running", *, done: int = 0) -> Raw:
     moment = "2026-01-02T03:04:05.678900Z"
     return {
         "job_id": "abc", "job_type": "pair", "status": status, "priority": 5, "error": None, "created_at": moment,
-        "started_at": moment, "finished_at": None, "correlation_id": "c", "stage": 1, "total_stages": 1, "nodes": [],
+        "started_at": moment, "finished_at": None, "idle_seconds": 0,
+        "correlation_id": "c", "stage": 1, "total_stages": 1, "nodes": [],
         "progress": done / 4, "tasks": {**COUNTS, "total": 4, "completed": done}, "parameters": {}, "result": None,
         "generation": 0, "links": LINKS,
     }  # fmt: skip
@@ -363,6 +367,26 @@ print(sorted(early), sorted(late))
 """
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[] []"
+
+
+def test_ts9_a_quota_that_ends_later_than_the_client_waits_fails_at_once(server: Script) -> None:
+    quota = {"code": "quota.jobs", "detail": "no more", "remedy": "Try again in 3600 s, at 12:00."}
+    server.say((429, quota))
+    server.retry_after = "3600"
+    with Client(server.url) as client, pytest.raises(Unavailable) as caught:
+        client.submit("w")
+    assert (caught.value.retry_after, caught.value.remedy) == (3600, quota["remedy"])
+    assert len(server.asked) == 1
+
+
+def test_ts9_a_client_waits_for_a_limit_as_long_as_it_says() -> None:
+    steps = operations.submit(
+        "w", None, priority=None, rerun=False, labels=None, correlation_id=None, idempotency_key="k"
+    )
+    next(steps)
+    soon = Unavailable("request.rate", "too often")
+    soon.retry_after = 2
+    assert steps.throw(soon) == Pause(2)
 
 
 def test_only_lines_without_an_answer_are_sent_again() -> None:

@@ -16,8 +16,9 @@ from anabranch.enums import NodeStatus
 AT = "2026-01-02T03:04:05.678900Z"
 COUNTS = dict.fromkeys(("total", "ready", "running", "due", "completed", "failed", "cancelled"), 1)
 NODE = {
-    "name": "a", "status": "failed", "tasks": COUNTS, "opened_at": AT, "finished_at": None,
-    "progress": {"done": 1, "total": None, "message": "", "at": AT}, "answer": None, "command": None,
+    "name": "a", "status": "failed", "tasks": COUNTS, "done": 0, "opened_at": AT, "finished_at": None,
+    "answer": None, "command": None,
+    "progress": {"done": 1, "total": None, "message": "", "at": AT},
     "error": {"code": "handler.error", "message": "no", "remedy": "", "node": None, "type": "ValueError", "more": [1]},
 }  # fmt: skip
 LIMIT = {"kind": "queue", "name": "q", "most": 1, "paused": False, "reason": "", "set_by": "ann", "set_at": AT}

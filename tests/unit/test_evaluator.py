@@ -393,6 +393,17 @@ def test_e11_a_fan_out_of_no_items_completes_with_an_empty_list() -> None:
     assert story.end("g", {"items": [], "count": 0}).job == SetJob(JobState.COMPLETED, results_of=("g",))
 
 
+def test_a_fan_in_collects_several_nodes_and_names_those_that_were_skipped() -> None:
+    spread = workflow(
+        task("a"),
+        fan_out("f", "a"),
+        task("b", "a", when="inputs.gone"),
+        make_node("g", kind=Kind.FAN_IN, after=("a", "f", "b"), sources=("f", "b", "a")),
+    )
+    story = Story(spread, items=[1, 2], gone=False).end("a").end("f", width=2)
+    assert (story.lanes["g"].shape.collected, story.lanes["g"].shape.skipped) == (("f", "a"), ("b",))
+
+
 def test_a_fan_out_has_a_task_for_each_item_or_batch() -> None:
     assert Story(workflow(fan_out("f")), items=[1, 2, 3]).lanes["f"].source.items == [1, 2, 3]
     assert Story(workflow(fan_out("f", batch_size=2)), items=[1, 2, 3]).lanes["f"].source.items == [[1, 2], [3]]

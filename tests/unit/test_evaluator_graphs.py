@@ -36,6 +36,7 @@ from anabranch.workflows.expressions import Missing, Reference, walk
 from anabranch.workflows.nodes import (
     AnyNode,
     ConditionalNode,
+    FanInNode,
     GateNode,
     Kind,
     Node,
@@ -190,12 +191,24 @@ class Run:
         assert self.states[lane.node] is NodeState.RUNNING
         assert (lane.node, lane.purpose) not in self.lanes, "a lane is opened once"
         self.lanes.add((lane.node, lane.purpose))
+        node = self.workflow.node(lane.node)
+        if isinstance(node, FanInNode):
+            self._check_sources(node, lane)
         ending = self.case.endings[lane.node]
         widths = {"count": lane.source.count, "items": len(lane.source.items or ()), "plan": ending.planned}
         heapq.heappush(
             self.running,
             (self.now + ending.takes[lane.purpose], lane.node, lane.purpose, widths[lane.source.kind] or 0),
         )
+
+    def _check_sources(self, node: FanInNode, lane: OpenLane) -> None:
+        """A fan-in collects, in its own order, what completed before it, and names what was skipped."""
+        sources = node.sources or [name for name in node.after if self.workflow.node(name).kind is Kind.FAN_OUT]
+        ran = [name for name in sources if self.states[name] is NodeState.COMPLETED]
+        assert [*(lane.shape.collected or ())] == ran
+        left = [name for name in node.sources if name not in ran]
+        assert [*lane.shape.skipped] == left
+        assert all(self.states[name] is NodeState.SKIPPED for name in left), "it waits for all of its sources"
 
     def _wait(self, wait: OpenWait) -> None:
         """A gate may be told, or its time may be up; whichever comes second finds it decided."""
@@ -269,6 +282,8 @@ class Drawing:
     def _node(self, name: str) -> AnyNode:
         kind, edges = self._linked(self.pick(KINDS))
         known = self.settled[name] = self._settled(**edges)
+        if kind is Kind.FAN_IN:
+            edges |= {"sources": self._sources(edges["after"])}
         if kind is not Kind.END and self.chance(4):
             return make_node(name, kind=kind, **edges, when=self._condition(known), **self._more(kind, known))
         return make_node(name, kind=kind, **edges, **self._more(kind, known))
@@ -301,11 +316,11 @@ class Drawing:
         return {"duration_seconds": 1 << (3 * len(self.nodes))}
 
     def _linked(self, kind: Kind) -> tuple[Kind, dict[str, Any]]:
-        """The parents of a node, and its kind; a fan-in has one fan-out among them, and waits for it."""
-        fan_outs = [node.name for node in self.nodes.values() if node.kind is Kind.FAN_OUT]
+        """The parents of a node, and its kind; a fan-in has some with tasks among them, and waits for them."""
+        fan_outs = [node.name for node in self.nodes.values() if node.kind.has_tasks]
         if not fan_outs and kind is Kind.FAN_IN:
             kind = Kind.FAN_OUT
-        collected = [self.pick(fan_outs)] if kind is Kind.FAN_IN else []
+        collected = self._some(fan_outs) or [self.pick(fan_outs)] if kind is Kind.FAN_IN else []
         barred = fan_outs if kind is Kind.FAN_IN else []
         parents = self._some([n.name for n in self.nodes.values() if n.kind is not Kind.END and n.name not in barred])
         if not parents and not collected and "begin" in self.nodes:
@@ -315,6 +330,12 @@ class Drawing:
         any_of = [parent for parent in parents if self.chance(2)] if self.chance(2) else []
         after = [*collected, *(parent for parent in parents if parent not in any_of)]
         return kind, {"after": tuple(after), "after_any": tuple(any_of)}
+
+    def _sources(self, after: tuple[str, ...]) -> tuple[str, ...]:
+        """What a fan-in collects, in any order; none is said where it is one fan-out."""
+        found = [name for name in after if self.nodes[name].kind.has_tasks]
+        is_plain = [self.nodes[name].kind for name in found] == [Kind.FAN_OUT]
+        return () if is_plain else tuple(self.draw(st.permutations(found)))
 
     def _settled(self, after: tuple[str, ...], after_any: tuple[str, ...]) -> list[str]:
         """The nodes that are decided whenever this one is reached: an `any` join does not wait for all before it."""

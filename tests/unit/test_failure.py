@@ -6,7 +6,16 @@ from types import SimpleNamespace
 
 import pytest
 
-from anabranch import ContractViolationError, Permanent, Resource, TaskError, Throttled, Transient
+from anabranch import (
+    ContractViolationError,
+    Permanent,
+    Resource,
+    ResourceNotFoundError,
+    ServiceBusError,
+    TaskError,
+    Throttled,
+    Transient,
+)
 from anabranch.engine.failure import Failure, describe_error, next_delay
 from anabranch.workflows.work import Backoff, Retry
 
@@ -23,6 +32,8 @@ FIXED = Retry(None, Backoff.FIXED, timedelta(seconds=10), timedelta(seconds=60))
         (ConnectionResetError("gone"), "transient", "handler.transient"),
         (ValueError("no"), "error", "handler.error"),
         (TaskError("no"), "error", "handler.error"),
+        (ResourceNotFoundError("no"), "permanent", "handler.permanent"),
+        (ServiceBusError("no"), "transient", "handler.transient"),
         (MemoryError(), "resource", "handler.resource"),
         (OSError(errno.ENOSPC, "full"), "resource", "handler.resource"),
         (OSError(errno.EMFILE, "too many open files"), "resource", "handler.resource"),

@@ -7,7 +7,11 @@ from pydantic import BaseModel, Field
 from structlog.testing import capture_logs
 
 from anabranch import ContractViolationError, DefinitionError, InputError, Job, TaskSpec, register_job
+from anabranch.engine.evaluator import plan
+from anabranch.engine.lanes import OpenLane
+from anabranch.engine.model import JobState, NodeState, Purpose
 from anabranch.engine.plugin import Registry, load_plugins
+from anabranch.engine.transitions import Facts, LaneEnded
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.nodes import Spread, StageNode
 from anabranch.workflows.stages import classes_in, declare
@@ -125,6 +129,32 @@ def test_jobs_are_found_by_decorator_and_by_list() -> None:
     assert found == [Modelled, Printed]
 
 
+def test_a_job_may_say_how_many_tasks_of_each_stage_run_at_once() -> None:
+    stages = [{"number": 1, "task_type": "x"}, {"number": 2, "task_type": "x", "max_parallel_tasks": 2}]
+    limited = type("Limited", (), {"job_type": "limited", "stages": stages, "max_parallel_tasks": 5})
+    found = [node for node in declare(limited).workflow.nodes if isinstance(node, StageNode)]
+    assert [node.max_running for node in found] == [5, 2]
+
+
+def test_a_fan_in_may_depend_on_several_stages() -> None:
+    class Several(Job):
+        job_type = "several"
+        stages: ClassVar[list[dict[str, object]]] = [
+            {"number": 1, "task_type": "x"},
+            {"number": 2, "task_type": "x"},
+            {"number": 3, "task_type": "x", "parallelism": "fan_in", "depends_on_stage": [2, 1]},
+        ]
+
+    flow = declare(Several).workflow
+    assert flow.node("stage3").after == ("stage2", "stage1")
+    states = {"stage1": NodeState.COMPLETED, "stage2": NodeState.RUNNING, "stage3": NodeState.PENDING}
+    planned = plan(flow, Facts("job", {}, states, state=JobState.RUNNING), LaneEnded("stage2", Purpose.WORK, 0))
+    assert isinstance(planned, tuple)
+    lane = planned[-1]
+    assert isinstance(lane, OpenLane)
+    assert lane.shape.collected == ("stage2", "stage1")
+
+
 @pytest.mark.parametrize(
     ("stages", "message"),
     [
@@ -133,7 +163,14 @@ def test_jobs_are_found_by_decorator_and_by_list() -> None:
         ([{"number": 1, "task_type": "x", "colour": "red"}], "colour"),
         ([{"number": 1, "task_type": "x", "parallelism": "wide"}], "parallelism"),
         ([{"number": 1, "task_type": "x"}, {"number": 1, "task_type": "y"}], "duplicate stage number 1"),
-        ([{"number": 1, "task_type": "x", "parallelism": "fan_in"}], "needs one stage before it"),
+        ([{"number": 1, "task_type": "x", "parallelism": "fan_in"}], "fan_in needs a stage before it"),
+        (
+            [
+                *({"number": n, "task_type": "x"} for n in (1, 2)),
+                {"number": 3, "task_type": "x", "depends_on_stage": [1, 2]},
+            ],
+            "stage 3 is no fan_in, and depends on several",
+        ),
         ([{"number": 1, "task_type": "x", "parallelism": "dynamic"}], "needs a planner or count_param"),
         ([{"number": 1, "task_type": "x", "parallelism": "dynamic", "count_param": "m"}], "'m', which is not an input"),
         ([{"number": 1, "task_type": "x", "name": "two words"}], "can't be a node's name"),
@@ -153,7 +190,7 @@ def test_g4_a_wrong_declaration_is_refused_and_named(stages: list[dict[str, Any]
     with pytest.raises(DefinitionError) as error:
         declare(wrong)
     assert message in error.value.message
-    assert "wrong" in error.value.message or "stage 2" in error.value.message
+    assert any(word in error.value.message for word in ("wrong", "stage 2", "stage 3"))
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from anabranch.engine.heartbeat import Heartbeat
 from anabranch.engine.live_session import DoorbellRang, HeldTask, LiveSession, SessionLost, StopAttempts
 from anabranch.engine.model import (
     Attempt,
+    AttemptOutput,
     AttemptProgress,
     Claim,
     InHand,
@@ -41,10 +42,15 @@ class Connection:
         self._woken = threading.Event()
         self.beats: list[Holdings] = []
         self.said: list[AttemptProgress] = []
+        self.printed: list[str] = []
 
     def beat(self, _session: SessionId, hands: Holdings) -> list[Attempt] | None:
         self.beats.append(hands)
         return self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
+
+    def keep_output(self, _session: SessionId, printed: Sequence[AttemptOutput]) -> set[TaskKey]:
+        self.printed.extend(one.text for one in printed)
+        return {one.attempt.key for one in printed}
 
     def progress(self, _session: SessionId, said: Sequence[AttemptProgress]) -> set[TaskKey]:
         self.said.extend(said)
@@ -125,6 +131,31 @@ async def test_progress_is_reported_once_also_where_it_is_refused(refuses: bool)
         while len(connection.beats) < beats + 3:
             await asyncio.sleep(0.01)
     assert connection.said == [AttemptProgress(ATTEMPT, ProgressReport(1))]
+
+
+class Output:
+    """What a handler prints: each time one line more, and the beginning of the next."""
+
+    size = 0
+
+    def peek(self) -> tuple[int, str]:
+        return self.size, "line\n" * self.size
+
+
+async def test_what_a_handler_prints_is_reported_while_it_runs_and_once() -> None:
+    live, connection = LiveSession(SESSION), Connection()
+    held = hold(live)
+    held.output = output = Output()
+    async with beating(connection, live):
+        for lines in (1, 3):
+            output.size = lines
+            while held.stored_output < lines:
+                await asyncio.sleep(0.01)
+        held.ended, output.size = True, 4  # the report has it
+        beats = len(connection.beats)
+        while len(connection.beats) < beats + 3:
+            await asyncio.sleep(0.01)
+    assert connection.printed == ["line\n", "line\n" * 3]
 
 
 async def test_w4_a_loop_that_does_not_turn_for_two_leases_is_noticed() -> None:

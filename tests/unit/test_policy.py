@@ -64,7 +64,7 @@ def test_the_tasks_of_the_engine_itself_are_tried_once() -> None:
 
 def test_the_foldings_of_a_fan_in_are_read_as_they_were_written() -> None:
     parts = (Folding("all", Fold.COLLECT), Folding("sum", Fold.SUM, "n"))
-    lane = fan_in_lane(FanInNode(name="f", after=("a",), folding=parts), "a")
+    lane = fan_in_lane(FanInNode(name="f", after=("a",), folding=parts), ["a"], [])
     policy = write_change(lane)["policy"]
     assert isinstance(policy, dict)
     assert policy["folding"] == [
@@ -72,6 +72,15 @@ def test_the_foldings_of_a_fan_in_are_read_as_they_were_written() -> None:
         {"name": "sum", "fold": "sum", "field": "n"},
     ]
     assert TaskShape.from_json(policy) == lane.shape
+
+
+def test_the_sources_of_a_fan_in_are_read_as_they_were_written() -> None:
+    lane = fan_in_lane(FanInNode(name="f", after=("a", "b", "c"), sources=("c", "a", "b")), ["c", "a"], ["b"])
+    policy = write_change(lane)["policy"]
+    assert isinstance(policy, dict)
+    assert (policy["sources"], policy["skipped"], policy.get("previous")) == (["c", "a"], ["b"], None)
+    assert TaskShape.from_json(policy) == lane.shape
+    assert lane.shape.collected == ("c", "a")
 
 
 def test_what_an_earlier_release_stored_for_its_own_tasks_is_read() -> None:

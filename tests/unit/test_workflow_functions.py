@@ -17,6 +17,7 @@ from anabranch import (
     choose,
     end,
     expr,
+    fan_in,
     gate,
     handler,
     item,
@@ -331,6 +332,19 @@ def test_the_fan_in_of_a_map_is_made_where_it_is_used() -> None:
     assert list(nodes(plain)) == ["unused", "raw", "summed", "twice", "all_summed", "all_twice", "all_twice_2"]
 
 
+def test_a_fan_in_of_several_nodes_keeps_their_order_and_all_of_them() -> None:
+    @workflow
+    def several() -> Any:
+        one = square(number=1)
+        many = square.map([1, 2], name="many", after=one)
+        return fan_in(many, one, aggregation="sum", name="total").sum
+
+    found = nodes(several)
+    assert isinstance(found["total"], FanInNode)
+    assert (found["total"].sources, found["total"].after) == (("many", "square"), ("square", "many"))
+    assert load_yaml(write_yaml(several.workflow, {}), "text").require().hash == several.workflow.hash
+
+
 def test_gates_waits_ends_and_workflows_are_calls() -> None:
     @workflow
     def inner(n: int) -> Any:
@@ -587,6 +601,8 @@ def test_what_ends_the_trace_is_reported_after_the_mistakes_before_it() -> None:
         (lambda n: anything(a=1, retry=Retry(2)), "retry may be one, or an option of the node. Write anything.options"),
         (lambda n: square(number=1, batch_size=2), "this node has no option 'batch_size'"),
         (lambda n: [cast("Any", scale)(n)], "scale takes its parameters by keyword. It takes factor, name"),
+        (lambda n: fan_in(n + 1), "fan_in collects what calls return, and this is something else"),
+        (lambda n: fan_in(cast("Any", anything(n=n)).x), "and this is something else. Pass the call's value."),
         (lambda n: anything.map([1]), "which parameter is the item? Name it: anything.map(items, parameter=item)"),
         (lambda n: anything({f"{n}": 1}), "anything takes its parameters by keyword"),
         (lambda n: anything(a={f"{n}": 1}), "a key of an object is a text that is known"),

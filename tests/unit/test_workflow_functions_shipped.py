@@ -119,7 +119,11 @@ def process_raster(
         Literal["analysis", "visualization", "archive", "all"], Input(description="What the COG is for.")
     ] = "analysis",
     tiling: Annotated[
-        Literal["auto", "never", "always"], Input(description="Whether large rasters are cut into tiles.")
+        Literal["auto", "never"],
+        Input(
+            description="Whether a raster that is too large for one COG is refused (auto)"
+            " or becomes one anyway (never)."
+        ),
     ] = "auto",
     datetime: Annotated[Line, Input(description="When the data are of, in RFC 3339, where the file does not say.")]
     | None = None,

@@ -1,7 +1,7 @@
 """Query parameters and bodies of requests; unknown keys are refused."""
 
 from datetime import timedelta
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, field_validator
 from pydantic_core import PydanticCustomError
@@ -197,6 +197,12 @@ class UploadQuery(StrictModel):
     name: str = Field(description="One segment of a path: no slash, printable, at most 255 bytes.")
 
 
+class CompleteUploadQuery(UploadQuery):
+    """What a file is called, and how many parts it has."""
+
+    parts: int = Field(ge=1, le=1_000_000, description="How many parts were sent.")
+
+
 class LogsQuery(StrictModel):
     """Which logs to list."""
 
@@ -207,6 +213,9 @@ class LogsQuery(StrictModel):
     node: Name | None = Field(None, description="Only of this node.")
     index: Name | None = Field(None, description="The index of a task: a number or a name.")
     attempt: int | None = Field(None, ge=1, lt=2**31, description="Only of this attempt of each task.")
+    status: Literal["running", "failed"] | None = Field(
+        None, description="Only of attempts that run now, or of those that did not complete their task."
+    )
 
 
 class TaskRowsQuery(StrictModel):

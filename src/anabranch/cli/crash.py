@@ -4,7 +4,7 @@ import os
 import sys
 import traceback
 
-from anabranch.cli.connection import find_home
+from anabranch.embedded.locate import find_home
 from anabranch.embedded.logfiles import open_log
 
 __all__ = ["save_details"]

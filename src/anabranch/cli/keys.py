@@ -8,7 +8,7 @@ import typer
 
 from anabranch.access import KeyRequest, Scope
 from anabranch.adapters.postgres.store.keys import PostgresKeys, open_keys
-from anabranch.cli.connection import connect, database_url, find_remote
+from anabranch.cli.connection import connect, database_url
 from anabranch.cli.exit_codes import UsageError
 from anabranch.cli.setup import prepare
 from anabranch.cli.terminal.durations import parse_duration
@@ -16,6 +16,7 @@ from anabranch.cli.terminal.options import Json
 from anabranch.cli.terminal.output import age, format_time, note, print_json, print_line, print_result, print_table
 from anabranch.contract.answer import Page, build
 from anabranch.contract.stack import Key, NewKey
+from anabranch.embedded.locate import find_remote
 
 __all__ = ["create", "list_keys", "revoke"]
 

@@ -6,6 +6,7 @@ from anabranch.client.client import Client
 from anabranch.client.errors import NotAllowed, TimedOut
 from anabranch.client.operations import BulkAnswer
 from anabranch.contract.answer import Page
+from anabranch.contract.catalog import Item
 from anabranch.contract.control import DeadLetter, Limit, NodeAgain, Paused, Queue, Replay, Retry, SetLimit, Worker
 from anabranch.contract.jobs import (
     CheckedJob,
@@ -43,6 +44,7 @@ __all__ = [
     "GraphEdge",
     "GraphNode",
     "Health",
+    "Item",
     "JobError",
     "JobProgress",
     "JobStatus",

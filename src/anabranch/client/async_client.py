@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING, Self
 from anabranch.client import operations
 from anabranch.client.admin import AsyncAdmin
 from anabranch.client.calls import Call, Pause
+from anabranch.client.catalog import item_path, items_call, tile_path
 from anabranch.client.client import MAX_PAGE_ITEMS, MAX_PAGE_LOGS
-from anabranch.client.configured import configured_api
-from anabranch.client.files import FileBody, OnBytes
+from anabranch.client.files import FileBody, OnBytes, hash_file_async
 from anabranch.client.job_stream import JobStream
 from anabranch.client.operations import BulkAnswer
 from anabranch.client.paths import job_path, limit_path, pause_path, segment, workflow_path
 from anabranch.client.requests import AsyncRequests
 from anabranch.client.transport import AsyncTransport
+from anabranch.client.uploads import MAX_WHOLE_BYTES, upload_parts
 from anabranch.contract.answer import Page, read
+from anabranch.contract.catalog import Item
 from anabranch.contract.control import (
     DeadLetter,
     Drained,
@@ -45,6 +47,7 @@ from anabranch.contract.jobs import (
 )
 from anabranch.contract.stack import Health, Ready
 from anabranch.contract.workflows import Reloaded, Workflow, Workflows
+from anabranch.embedded.locate import find_api
 from anabranch.errors import AnabranchError, Unavailable
 
 if TYPE_CHECKING:
@@ -68,8 +71,11 @@ class AsyncClient(AsyncRequests):
 
     @classmethod
     def from_settings(cls, *, timeout: float = 30.0) -> Self:
-        """The API and the key that ANABRANCH_API_URL and ANABRANCH_API_KEY, or the configuration file, name."""
-        url, key = configured_api()
+        """The API that ANABRANCH_API_URL or the configuration file names, otherwise the stack of the home.
+
+        It is the one that commands use, with the same key.
+        """
+        url, key = find_api()
         return cls(url, key=key, timeout=timeout)
 
     async def __aenter__(self) -> Self:
@@ -236,16 +242,24 @@ class AsyncClient(AsyncRequests):
         node: str | None = None,
         index: int | str | None = None,
         attempt: int | None = None,
+        status: str | None = None,
     ) -> Page[Log]:
-        """The output and the metrics of the attempts of a job's tasks, in order."""
+        """The output and the metrics of the attempts of a job's tasks, in order; `status` is `running` or `failed`."""
         path = f"{job_path(job_id)}/logs"
-        return await self._get(Page[Log], path, limit=limit, after=after, node=node, index=index, attempt=attempt)
+        query = {"limit": limit, "after": after, "node": node, "index": index, "attempt": attempt, "status": status}
+        return await self._get(Page[Log], path, **query)
 
     def all_logs(
-        self, job_id: str, *, node: str | None = None, index: int | str | None = None, attempt: int | None = None
+        self,
+        job_id: str,
+        *,
+        node: str | None = None,
+        index: int | str | None = None,
+        attempt: int | None = None,
+        status: str | None = None,
     ) -> AsyncIterator[Log]:
         """All output and metrics of a job's tasks, in order, a page at a time."""
-        page = partial(self.logs, job_id, limit=MAX_PAGE_LOGS, node=node, index=index, attempt=attempt)
+        page = partial(self.logs, job_id, limit=MAX_PAGE_LOGS, node=node, index=index, attempt=attempt, status=status)
         return self._all(lambda after: page(after=after))
 
     async def graph(self, job_id: str) -> Graph:
@@ -262,10 +276,32 @@ class AsyncClient(AsyncRequests):
     ) -> Uploaded:
         """Upload a file to the bronze tier, under its own name or another; jobs take its address as a parameter.
 
+        A large file is sent in parts; after an interruption, upload it again, and only the missing parts are sent.
+
         `on_progress` is called with the bytes that were sent, and with their total if it is known.
         """
         with closing(FileBody(Path(file), on_progress)) as body:
-            return body.check(await self._transport.call(operations.upload(body, name)))
+            if (size := body.size or 0) <= MAX_WHOLE_BYTES:
+                return body.check(await self._transport.call(operations.upload(body, name)))
+        digest = await hash_file_async(Path(file))
+        return await self._run(upload_parts(Path(file), size, digest, name=name, on_progress=on_progress))
+
+    def items(
+        self, collection: str | None = None, *, bbox: Sequence[float] | None = None, datetime: str | None = None
+    ) -> AsyncIterator[Item]:
+        """The published items, a page at a time: all, or those of a collection, an area or a time.
+
+        `bbox` is west, south, east and north in degrees; `datetime` is a time or an interval, like 2026-01-01/...
+        """
+        return self._all(lambda after: self._transport.call(items_call(collection, bbox, datetime, after)))
+
+    async def item(self, collection: str, item: str) -> Item:
+        """A published item."""
+        return await self._get(Item, item_path(collection, item))
+
+    def tile_url(self, item: Item) -> str:
+        """The URL of the tiles of an item's raster, with {z}, {x} and {y}, for maps."""
+        return f"{self.base_url}{tile_path(item.collection, item.id)}"
 
     async def dead_letters(
         self,

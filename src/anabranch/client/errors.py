@@ -5,7 +5,9 @@ from typing import Any
 
 from anabranch.errors import AnabranchError, Conflict, InputError, Kind, NotFound, Unavailable
 
-__all__ = ["NotAllowed", "TimedOut", "error_of"]
+__all__ = ["THROTTLED", "NotAllowed", "TimedOut", "error_of"]
+
+THROTTLED = 429
 
 
 class NotAllowed(AnabranchError):
@@ -25,7 +27,7 @@ ERROR_CLASSES: Mapping[int, type[AnabranchError]] = {
     **dict.fromkeys((401, 403), NotAllowed),
     **dict.fromkeys((404, 410), NotFound),
     409: Conflict,
-    **dict.fromkeys((408, 429, 502, 503, 504), Unavailable),
+    **dict.fromkeys((408, THROTTLED, 502, 503, 504), Unavailable),
 }
 
 

@@ -4,14 +4,14 @@ import os
 import stat
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
-from hashlib import sha256
+from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import BinaryIO
 
 from anabranch.contract.jobs import Uploaded
 from anabranch.errors import InputError
 
-__all__ = ["FileBody", "OnBytes", "write_atomically"]
+__all__ = ["FileBody", "FilePart", "OnBytes", "hash_file", "hash_file_async", "write_atomically"]
 
 CHUNK_BYTES = 2**20
 OnBytes = Callable[[int, int | None], None]
@@ -74,6 +74,46 @@ class FileBody:
     def close(self) -> None:
         """Close the file."""
         self._file.close()
+
+
+class FilePart(FileBody):
+    """A range of a file as a request body; it is opened when it is sent, and can be sent again."""
+
+    def __init__(self, path: Path, start: int, size: int) -> None:
+        """Opens nothing yet."""
+        self.path, self._start, self._size = path, start, size
+
+    @property
+    def size(self) -> int:
+        return self._size
+
+    def pieces(self) -> Iterator[bytes]:
+        with self.path.open("rb") as file:
+            file.seek(self._start)
+            left = self._size
+            while piece := file.read(min(CHUNK_BYTES, left)):
+                left -= len(piece)
+                yield piece
+
+    async def pieces_async(self) -> AsyncIterator[bytes]:
+        import asyncio
+
+        pieces = self.pieces()
+        while piece := await asyncio.to_thread(next, pieces, b""):
+            yield piece
+
+
+def hash_file(path: Path) -> str:
+    """The SHA-256 of a file."""
+    with path.open("rb") as file:
+        return file_digest(file, "sha256").hexdigest()
+
+
+async def hash_file_async(path: Path) -> str:
+    """The same, for asyncio."""
+    import asyncio
+
+    return await asyncio.to_thread(hash_file, path)
 
 
 @contextmanager

@@ -8,17 +8,18 @@ from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
 
 from anabranch.client.calls import Call, Pause, Steps
-from anabranch.client.errors import TimedOut, error_of
+from anabranch.client.errors import THROTTLED, TimedOut, error_of
 from anabranch.client.files import FileBody
 from anabranch.client.paths import encode_body, job_path
 from anabranch.contract.answer import JsonObject, JsonValue, read
 from anabranch.contract.jobs import JobStatus, SubmittedJob, Uploaded
+from anabranch.durations import spell_duration
 from anabranch.errors import AnabranchError, Unavailable
 
 if TYPE_CHECKING:
     from anabranch.canonical import Json
 
-__all__ = ["BulkAnswer", "job_body", "submit", "submit_many", "upload", "wait"]
+__all__ = ["BulkAnswer", "job_body", "retry_while_unavailable", "submit", "submit_many", "upload", "wait"]
 
 Answer = TypeVar("Answer")
 FIRST_PAUSE_SECONDS = 0.05
@@ -28,7 +29,6 @@ MAX_SUBMIT_OUTAGE_SECONDS = 5.0
 MIN_TIMEOUT_SECONDS = 0.1
 BATCH_LINES = 500
 BATCH_BYTES = 1_000_000
-THROTTLED = 429  # of a line: the owner's quota is used up, for longer than we would wait
 
 
 def _fresh_key() -> str:
@@ -65,7 +65,7 @@ class _Batch:
     def submit(self) -> Steps[list[BulkAnswer]]:
         """Submit them, and return the answers in order; `error` is the reason if some have none."""
         try:
-            yield from _retry_while_unavailable(self._call)
+            yield from retry_while_unavailable(self._call)
         except AnabranchError as error:
             self.error = error
         return [self.answers[place] for place in sorted(self.answers)]
@@ -81,6 +81,7 @@ class _Batch:
         for raw in raws:
             place = raw["line"]
             answer = BulkAnswer.of(self.first + place - 1, raw)
+            # A line that is throttled is over the owner's quota, for longer than we would wait.
             if isinstance(answer.error, Unavailable) and raw["status"] != THROTTLED:
                 lost = answer.error
             else:
@@ -118,7 +119,7 @@ def submit(
     body = encode_body({**given, "rerun": rerun})
     key = _fresh_key() if idempotency_key is None else idempotency_key
     call = Call(partial(read, SubmittedJob), "POST", "/api/jobs", body=body, key=key)
-    return _retry_while_unavailable(lambda: call)
+    return retry_while_unavailable(lambda: call)
 
 
 def submit_many(jobs: "Iterable[Mapping[str, Json]]") -> Iterator[Steps[list[BulkAnswer]]]:
@@ -181,13 +182,15 @@ def _batch(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
         yield batch
 
 
-def _retry_while_unavailable(make_call: Callable[[], Call[Answer]]) -> Steps[Answer]:
+def retry_while_unavailable(make_call: Callable[[], Call[Answer]]) -> Steps[Answer]:
+    """Send a call, and again for some seconds while the API is unavailable."""
     began, pause = monotonic(), FIRST_PAUSE_SECONDS
     while True:
         try:
             answer: Answer = yield make_call()
-        except Unavailable:
-            if monotonic() - began > MAX_SUBMIT_OUTAGE_SECONDS:
+        except Unavailable as error:
+            pause = max(pause, error.retry_after or 0)
+            if monotonic() + (error.retry_after or 0) - began > MAX_SUBMIT_OUTAGE_SECONDS:
                 raise
         else:
             return answer
@@ -203,4 +206,4 @@ def _timed_out(job_id: str, timeout: float, seen: JobStatus | None) -> TimedOut:
     state = f"is still {seen.status}" if seen else "could not be read"
     see, end = (f"`anabranch {command} {job_id[:12]}`" for command in ("status", "cancel"))
     remedy = f"It continues: see it with {see}, or cancel it with {end}."
-    return TimedOut("job.timed_out", f"job {job_id} {state} after {timeout:g} s", remedy=remedy)
+    return TimedOut("job.timed_out", f"job {job_id} {state} after {spell_duration(timeout)}", remedy=remedy)

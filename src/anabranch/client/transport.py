@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from anabranch.client.calls import Call
-from anabranch.client.errors import error_of
+from anabranch.client.errors import THROTTLED, error_of
 from anabranch.client.files import FileBody, write_atomically
 from anabranch.errors import AnabranchError, InputError, Unavailable
 
@@ -84,7 +84,11 @@ class HttpProtocol:
     def _check(self, call: Call[Any], answer: "httpx.Response") -> None:
         """Raise the error in an answer, if it is a problem."""
         if not (answer.is_success or (answer.status_code == call.also and not _is_problem(answer))):
-            raise error_of(answer.status_code, _problem(answer))
+            error = error_of(answer.status_code, _problem(answer))
+            seconds = str(answer.headers.get("retry-after", ""))
+            if isinstance(error, Unavailable) and answer.status_code == THROTTLED and seconds.isdecimal():
+                error.retry_after = float(seconds)
+            raise error
 
     def _read(self, call: Call[Answer], answer: "httpx.Response") -> Answer:
         self._check(call, answer)

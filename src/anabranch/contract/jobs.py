@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import field
 from datetime import datetime
+from html import escape
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from anabranch.contract.answer import Answer, JsonObject, JsonValue, answer
@@ -29,7 +30,9 @@ __all__ = [
     "Task",
     "TaskCounts",
     "TaskStatus",
+    "UploadState",
     "Uploaded",
+    "UploadedPart",
 ]
 
 TaskStatus = Literal["ready", "running", "due", "completed", "failed", "cancelled"]
@@ -111,6 +114,8 @@ class JobSummary(Answer):
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
+    idle_seconds: float = field(repr=False)
+    """The time between its ends and its retries, in which nothing of it ran."""
     correlation_id: str
     links: JobLinks = field(repr=False)
 
@@ -155,6 +160,8 @@ class Node(Answer):
     name: str
     status: NodeStatus
     tasks: TaskCounts
+    done: float
+    """How many of its tasks have ended, with the parts of those that run and report their progress."""
     progress: Progress | None
     """The progress of its task, if it has one that runs and reports it."""
     answer: JsonObject | None
@@ -198,6 +205,28 @@ class JobStatus(JobSummary):
     result: JsonValue
     result_data: JsonValue = field(repr=False)
     """The same as `result`."""
+
+    def __str__(self) -> str:
+        lines = [f"{self.job_type} {self.job_id[:12]}: {self.status}", f"  {self._spell_tasks()}"]
+        lines += [f"  waits: {reason}" for reason in self.waiting_for]
+        if self.error:
+            lines += [f"  error: {self.error.in_words}", *([f"  {self.error.remedy}"] if self.error.remedy else [])]
+        return "\n".join(lines)
+
+    def _spell_tasks(self) -> str:
+        failed = f", {self.tasks.failed} failed" if self.tasks.failed else ""
+        return f"{self.tasks.completed} of {self.tasks.total} tasks completed{failed}"
+
+    def _repr_html_(self) -> str:
+        """The job in a notebook: where it stands, and a line for each node."""
+        rows = "".join(
+            f"<tr><td>{escape(node.name)}</td><td>{escape(node.status)}</td>"
+            f"<td>{node.tasks.completed} of {node.tasks.total}</td></tr>"
+            for node in self.nodes
+        )
+        reason = f"<br>{escape(self.error.in_words)}" if self.error else ""
+        head = f"<b>{escape(self.job_type)}</b> {self.job_id[:12]}: {escape(self.status)}{reason}"
+        return f"{head}<table><tr><th>node</th><th>status</th><th>tasks</th></tr>{rows}</table>"
 
 
 @answer
@@ -309,4 +338,24 @@ class Uploaded(Answer):
     address: str
     """What a job takes as a parameter: `bronze://uploads/{sha256}/{name}`."""
     sha256: str
+    size: int
+
+
+@answer
+class UploadState(Answer):
+    """What is there of a file that is uploaded in parts."""
+
+    uploaded: Uploaded | None
+    """The file, if all of it is there."""
+    part_bytes: int
+    """The size of every part but the last."""
+    parts: tuple[int, ...]
+    """The numbers of the parts that are there, from 0."""
+
+
+@answer
+class UploadedPart(Answer):
+    """A part of a file that is kept."""
+
+    number: int
     size: int

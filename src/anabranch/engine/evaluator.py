@@ -197,7 +197,9 @@ class _Step:
         if node.name in self.facts.kept:
             return KeepLane(node.name, work_queue(node))
         if isinstance(node, FanInNode):
-            return fan_in_lane(node, self._fan_out_of(node))
+            sources = node.sources or [name for name in node.after if self.workflow.node(name).kind is Kind.FAN_OUT][:1]
+            ran = [name for name in sources if self.states[name] is NodeState.COMPLETED]
+            return fan_in_lane(node, ran, [name for name in node.sources if name not in ran])
         if isinstance(node, StageNode) and node.planned and node.spread is not Spread.FAN_IN:
             return plan_lane(self.workflow, node)
         items = self._items(node) if isinstance(node, FanOutNode) else None
@@ -211,9 +213,6 @@ class _Step:
         if not isinstance(key, str) or not 0 < len(key) <= MAX_LIMIT_KEY_CHARS:
             raise ExpressionError(f"the limit of {node.name} is not a text of 1 to {MAX_LIMIT_KEY_CHARS} characters")
         return key
-
-    def _fan_out_of(self, node: Node) -> str:
-        return next(name for name in node.parents if self.workflow.node(name).kind is Kind.FAN_OUT)
 
     def _items(self, node: FanOutNode) -> Sequence[Json]:
         found = self.known.source(node.source_template)

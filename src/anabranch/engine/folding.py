@@ -1,4 +1,4 @@
-"""Folds the results of a fan-out into the output of its fan-in."""
+"""Folds the results of the nodes before a fan-in into its output."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -10,8 +10,11 @@ from anabranch.workflows.values import Fold
 __all__ = ["fold_results"]
 
 
-def fold_results(results: Iterable[Json], folding: Sequence[Folding]) -> JsonObject:
-    """The output of a fan-in: how many tasks completed, how many failed if any did, and each folding by its name."""
+def fold_results(results: Iterable[Json], folding: Sequence[Folding], skipped: Sequence[str] = ()) -> JsonObject:
+    """The output of a fan-in: how many tasks completed, how many failed if any did, and each folding by its name.
+
+    Nodes that were skipped are named, if any were.
+    """
     count, failed = 0, 0
     begun: JsonObject = {part.name: None for part in folding}
     for ended in results:
@@ -23,7 +26,8 @@ def fold_results(results: Iterable[Json], folding: Sequence[Folding]) -> JsonObj
             begun[part.name] = _FOLD_STEPS[part.fold](begun[part.name], _pick(ended["result"], part), count == 1, part)
     empty: dict[Fold, Json] = {Fold.COLLECT: [], Fold.CONCAT: [], Fold.SUM: 0}
     folded = {part.name: begun[part.name] if count else empty.get(part.fold) for part in folding}
-    return {**folded, "count": count, **({"failed": failed} if failed else {})}
+    more: JsonObject = {**({"failed": failed} if failed else {}), **({"skipped": list(skipped)} if skipped else {})}
+    return {**folded, "count": count, **more}
 
 
 def _pick(result: Json, part: Folding) -> Json:

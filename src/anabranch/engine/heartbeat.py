@@ -8,8 +8,8 @@ from datetime import timedelta
 
 import structlog
 
-from anabranch.engine.live_session import DoorbellRang, LiveSession, SessionLost, StopAttempts
-from anabranch.engine.model import AttemptProgress
+from anabranch.engine.live_session import DoorbellRang, HeldTask, LiveSession, SessionLost, StopAttempts
+from anabranch.engine.model import AttemptOutput, AttemptProgress, TaskKey
 from anabranch.engine.ports import HeartbeatConnection, Refused
 
 __all__ = ["Heartbeat"]
@@ -18,12 +18,14 @@ log = structlog.get_logger()
 BEATS_PER_LEASE = 3
 STUCK_BEATS = 2 * BEATS_PER_LEASE
 PROGRESS_SECONDS = 1.0
+MAX_WAIT_SECONDS = 0.4  # what handlers print can be read after this time
+MAX_OUTPUT_CHARACTERS = 256 * 1024  # in one report; the rest waits for the next, because the lease does not
 
 
 class Heartbeat:
     """Renews the lease of a session three times in its length, and sends what the store answers as events.
 
-    Between beats it reports the progress of handlers: at most once a second, for all of them together.
+    Between beats it reports what handlers print, and their progress: at most once a second, for all of them together.
     """
 
     def __init__(
@@ -86,7 +88,8 @@ class Heartbeat:
                         return False
                 if time.monotonic() >= reported + PROGRESS_SECONDS and self._report_progress(connection):
                     reported = time.monotonic()
-                if connection.wait(timedelta(seconds=min(0.5, max(0.0, due - time.monotonic())))):
+                self._report_output(connection)
+                if connection.wait(timedelta(seconds=min(MAX_WAIT_SECONDS, max(0.0, due - time.monotonic())))):
                     self._live.send(DoorbellRang())
             return False
 
@@ -142,3 +145,23 @@ class Heartbeat:
             if held.claim.key in stored:
                 held.stored_progress = made
         return True
+
+    def _report_output(self, connection: HeartbeatConnection) -> None:
+        """Report what handlers have printed that the store does not have yet."""
+        printed: list[AttemptOutput] = []
+        sizes: dict[TaskKey, tuple[HeldTask, int]] = {}
+        room = MAX_OUTPUT_CHARACTERS
+        for held in list(self._live.tasks.values()):
+            if held.output and not held.ended and held.output.size > held.stored_output and room > 0:
+                size, text = held.output.peek()
+                sizes[held.claim.key] = held, size
+                if text:
+                    printed.append(AttemptOutput(held.claim.fence, text))
+                    room -= len(text)
+        try:
+            stored = connection.keep_output(self._live.session, printed) if printed else set()
+        except Refused as error:
+            log.warning("output.refused", reason=error.message)
+            stored = set(sizes)
+        for key in stored:
+            held, held.stored_output = sizes[key]

@@ -117,9 +117,12 @@ def aggregate_lane(workflow: Workflow, node: Node) -> OpenLane:
     return _internal(node, Purpose.AGGREGATE, internal_queue(workflow.id), TaskShape(previous=node.name))
 
 
-def fan_in_lane(node: FanInNode, source: str) -> OpenLane:
-    """The one task that folds the results of a fan-out; every worker can do it."""
-    return _internal(node, Purpose.AGGREGATE, INTERNAL_QUEUE, TaskShape(previous=source, folding=node.folding))
+def fan_in_lane(node: FanInNode, sources: Sequence[str], skipped: Sequence[str]) -> OpenLane:
+    """The one task that folds the results of nodes; every worker can do it."""
+    several = tuple(sources) if len(sources) > 1 else ()
+    one = sources[0] if len(sources) == 1 else None
+    shape = TaskShape(previous=one, folding=node.folding, sources=several, skipped=tuple(skipped))
+    return _internal(node, Purpose.AGGREGATE, INTERNAL_QUEUE, shape)
 
 
 def work_lane(
@@ -171,7 +174,8 @@ def _shape(node: WorkingNode, *, planned: bool) -> TaskShape:
     single = spread in (Spread.SINGLE, Spread.FAN_IN)
     return TaskShape(
         lineage=node.after[0] if isinstance(node, StageNode) and node.lineage else None,
-        previous=node.after[0] if spread is Spread.FAN_IN else None,
+        previous=node.after[0] if spread is Spread.FAN_IN and len(node.after) == 1 else None,
+        sources=node.after if spread is Spread.FAN_IN and len(node.after) > 1 else (),
         workflow=node.work.workflow_hash if isinstance(node.work, WorkflowWork) else None,
         single=counts and single,
         indexed=counts and not single,

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Protocol
 
 from anabranch.engine.model import Attempt, Claim, InHand, ProgressReport, RightId, SessionId, TaskKey
 from anabranch.engine.ports import Holdings, SessionGone, TakenRight
@@ -34,6 +35,17 @@ class SessionLost:
 SessionEvent = DoorbellRang | StopAttempts | SessionLost
 
 
+class Output(Protocol):
+    """What an attempt prints, read while it runs."""
+
+    @property
+    def size(self) -> int:
+        """How many bytes were printed so far."""
+
+    def peek(self) -> tuple[int, str]:
+        """The size so far, and the text of the whole lines that are kept; called in another thread."""
+
+
 @dataclass(eq=False, slots=True)
 class HeldTask:
     """A claimed task, until its report is answered."""
@@ -49,6 +61,8 @@ class HeldTask:
     stopping: bool = False
     progress: ProgressReport | None = None
     stored_progress: ProgressReport | None = None
+    output: Output | None = None
+    stored_output: int = 0
     begun: float = 0.0
     rights: tuple[TakenRight, ...] = ()
 

@@ -260,6 +260,13 @@ class AttemptProgress(NamedTuple):
     progress: ProgressReport
 
 
+class AttemptOutput(NamedTuple):
+    """What an attempt has printed so far."""
+
+    attempt: Attempt
+    text: str
+
+
 @dataclass(frozen=True)
 class Checkpoint:
     """The progress that an attempt saved for the next one: its phase, and the state to resume from."""

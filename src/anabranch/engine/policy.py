@@ -66,6 +66,7 @@ class TaskShape:
 
     `lineage` names the node whose result of the same index a task gets, `previous` the one whose results it gets all;
     `workflow` is the hash of the workflow that each task runs as a job; `folding` is what a fan-in makes of results.
+    Where it folds those of several nodes, these are its `sources`, and `skipped` those that did not run.
     The result of a `single` task is the node's output; tasks of an `indexed` lane get their index as a parameter.
     """
 
@@ -75,16 +76,31 @@ class TaskShape:
     single: bool = False
     indexed: bool = False
     folding: tuple[Folding, ...] | None = None
+    sources: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
+
+    @property
+    def collected(self) -> tuple[str, ...] | None:
+        """The nodes whose results a task gets all; None: it gets none."""
+        return self.sources or (None if self.previous is None else (self.previous,))
 
     @classmethod
     def from_json(cls, lane: Json) -> "TaskShape":
         """The shape of a stored lane; a value that can't be read is ignored (E10)."""
         shape = _read(_read_shape, lane, _SHAPE_KEYS) or cls()
-        return replace(shape, folding=_read_folding(lane)) if isinstance(lane, dict) and "folding" in lane else shape
+        if not isinstance(lane, dict) or not ("folding" in lane or "sources" in lane):
+            return shape
+        sources, skipped = (_read_names(lane.get(key)) for key in ("sources", "skipped"))
+        folding = _read_folding(lane) if "folding" in lane else None
+        return replace(shape, folding=folding, sources=sources, skipped=skipped)
 
     def to_json(self) -> dict[str, Json]:
         """The shape as SQL functions and other releases read it."""
-        written: dict[str, Json] = {name: value for name, value in vars(self).items() if value not in (None, False)}
+        written: dict[str, Json] = {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in vars(self).items()
+            if value not in (None, False, ()) and name != "folding"
+        }
         if self.folding is not None:
             written["folding"] = [{"name": part.name, "fold": part.fold, "field": part.field} for part in self.folding]
         return written
@@ -122,6 +138,10 @@ def _read_seconds(given: Json, default: Span) -> timedelta | Span:
         return timedelta(seconds=given) if isinstance(given, int | float) else default
     except OverflowError:
         return default
+
+
+def _read_names(given: Json) -> tuple[str, ...]:
+    return tuple(name for name in given if isinstance(name, str)) if isinstance(given, list) else ()
 
 
 def _read_folding(lane: Any) -> tuple[Folding, ...] | None:  # JSON, not checked yet

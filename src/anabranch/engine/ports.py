@@ -11,6 +11,7 @@ from anabranch.engine.model import (
     Answer,
     ApplyResult,
     Attempt,
+    AttemptOutput,
     AttemptProgress,
     ChildJob,
     Claim,
@@ -310,6 +311,9 @@ class HeartbeatConnection(Protocol):
 
     def beat(self, session: SessionId, hands: Holdings) -> list[Attempt] | None:
         """Renew the leases of the session and its rights; returns the attempts to stop, or None when it expired."""
+
+    def keep_output(self, session: SessionId, printed: Sequence[AttemptOutput]) -> set[TaskKey]:
+        """Store what tasks have printed so far; returns those stored: the others have ended, or are locked."""
 
     def progress(self, session: SessionId, said: Sequence[AttemptProgress]) -> set[TaskKey]:
         """Store the progress of tasks; returns those stored: the others have ended, or are locked."""

@@ -55,9 +55,10 @@ class NodeDetail:
 
 @dataclass(frozen=True)
 class LabelledJob(Job):
-    """A job as its row is, with its labels."""
+    """A job as its row is, with its labels and the time between its ends and its retries."""
 
     labels: Mapping[str, str]
+    idle_seconds: float
 
 
 class JobHead(NamedTuple):

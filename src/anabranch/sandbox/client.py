@@ -257,12 +257,34 @@ def _raise(error: Mapping[str, Any], refused: Sequence[str]) -> NoReturn:
 KNOWN_ERRORS = {kind.__name__ for kind in (*KINDS.values(), Interrupted)} | {"InputError", "NotFound", "Conflict"}
 
 
+# What a signal probably means; a system call that is refused gives an error, and no signal.
+SIGNAL_CAUSES: Mapping[int, str] = {
+    **dict.fromkeys(
+        (signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGILL, signal.SIGFPE),
+        ": the library that read it crashed, because of a damaged file, a bug, or too little memory",
+    ),
+    **dict.fromkeys((signal.SIGTERM, signal.SIGINT, signal.SIGHUP), ": somebody stopped it"),
+    signal.SIGSYS: ": it called what the sandbox forbids",
+}
+
+
 def _death_error(status: int) -> TaskError:
     if status == -signal.SIGXCPU:
-        return Resource("it used more CPU time than allowed", code="resource.cpu")
+        return Resource("it used more CPU time than allowed (SIGXCPU)", code="resource.cpu")
     if status == -signal.SIGKILL:
-        return Resource("it was killed, probably because memory ran out", code="resource.memory")
+        said = "it was killed (SIGKILL), probably by the system because memory ran out"
+        return Resource(said, code="resource.memory")
     if status == -signal.SIGXFSZ:
-        return Resource("it wrote a larger file than allowed", code="resource.disk")
-    named = signal.Signals(-status).name if status < 0 else f"exit code {status}"
-    return Transient(f"the process that read the file ended with {named}", code="handler.crashed")
+        return Resource("it wrote a larger file than allowed (SIGXFSZ)", code="resource.disk")
+    if status >= 0:
+        return Transient(f"the process that read the file ended with exit code {status}", code="handler.crashed")
+    named = signal.strsignal(-status) or "unknown"
+    cause = SIGNAL_CAUSES.get(-status, "")
+    return Transient(
+        f"the process that read the file was ended by signal {-status} ({_signal_name(-status)}, {named}){cause}",
+        code="handler.crashed",
+    )
+
+
+def _signal_name(number: int) -> str:
+    return signal.Signals(number).name if number in {*signal.Signals} else "of no name"  # those for real time

@@ -1,19 +1,24 @@
-"""Uploads: hashed while they arrive, staged, and stored whole under their hash (W7)."""
+"""Uploads, whole or in parts: hashed while they arrive, staged, and stored whole under their hash (W7)."""
 
 import asyncio
 import errno
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 
-from anabranch.errors import InputError, Unavailable
+from anabranch.canonical import sha256 as hash_text
+from anabranch.errors import Conflict, InputError, NotFound, Unavailable
 from anabranch.storage.filenames import check_file_name
 from anabranch.storage.tiers import Intake, Tier
 
-__all__ = ["Upload", "Uploads"]
+__all__ = ["PART_BYTES", "Upload", "UploadParts", "Uploads"]
 
 PIECE_BYTES = 2**20
+PART_BYTES = 8 * 2**20
+PARTS = "uploads"  # their folder in the work area
+MAX_PART_AGE = timedelta(days=1)
 FULL_ERRNOS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -43,6 +48,14 @@ class Uploads:
                 f"the file is larger than {self.most} bytes",
                 remedy="Raise ANABRANCH_MAX_UPLOAD_BYTES, or send less.",
             )
+
+    def find(self, name: str, digest: str) -> Upload | None:
+        """The file of this name and hash, if it is kept."""
+        key = f"uploads/{digest}/{check_file_name(name)}"
+        try:
+            return Upload(f"bronze://{key}", digest, self._bronze.stat(key).size, created=False)
+        except NotFound:
+            return None
 
     async def receive(self, name: str, pieces: AsyncIterator[bytes], wanted: str | None = None) -> Upload:
         """Store a file; nothing is left if the transfer breaks, it is too large or its hash is not `wanted`."""
@@ -76,6 +89,71 @@ class Uploads:
         key = f"uploads/{found}/{name}"
         created = await asyncio.to_thread(intake.keep, key)
         return Upload(f"bronze://{key}", found, size, created)
+
+
+class UploadParts:
+    """Files that come in parts of equal size; an owner's parts are kept for a day, so that an upload can be resumed."""
+
+    def __init__(self, work: Tier, uploads: Uploads) -> None:
+        """Parts are kept in the work area until they are joined."""
+        self._work = work
+        self._uploads = uploads
+
+    def list(self, owner: str, digest: str) -> tuple[int, ...]:
+        """The numbers of the parts that are there, from 0."""
+        return tuple(sorted(int(found.key.rpartition("/")[2]) for found in self._work.walk(_folder(owner, digest))))
+
+    async def receive(self, owner: str, digest: str, number: int, pieces: AsyncIterator[bytes]) -> int:
+        """Keep a part, and return its size; where it breaks or is too large, nothing is left of it."""
+        self._uploads.check_size(number * PART_BYTES + 1)
+        with _translate_errors():
+            if number == 0:
+                await asyncio.to_thread(self.clear)
+            intake = await asyncio.to_thread(self._work.begin)
+            try:
+                size = 0
+                async for piece in _join_pieces(pieces):
+                    size += len(piece)
+                    if size > PART_BYTES:
+                        raise InputError(
+                            "upload.part", f"a part has more than {PART_BYTES} bytes", remedy="Send parts of this size."
+                        )
+                    await asyncio.to_thread(intake.write, piece)
+                await asyncio.to_thread(intake.keep, f"{_folder(owner, digest)}/{number:06}")
+                return size
+            finally:
+                intake.discard()
+
+    async def join(self, owner: str, digest: str, name: str, count: int) -> Upload:
+        """Keep the file of all its parts; if it has another hash, they are removed, because one of them is wrong."""
+        parts = await asyncio.to_thread(self.list, owner, digest)
+        if missing := set(range(count)) - set(parts):
+            raise Conflict(
+                "upload.incomplete",
+                f"part {min(missing)} of {count} is missing",
+                remedy="Send the missing parts, then complete it again.",
+            )
+        keys = [f"{_folder(owner, digest)}/{number:06}" for number in parts]
+        try:
+            return await self._uploads.receive(name, self._read(keys[:count]), digest)
+        finally:
+            # After an outage of the bronze tier they are sent again: that is rare, and they could be the reason.
+            await asyncio.to_thread(self._work.delete, keys)
+
+    def clear(self) -> None:
+        """Remove the parts of uploads that nobody continued for a day."""
+        before = datetime.now(UTC) - MAX_PART_AGE
+        self._work.delete([found.key for found in self._work.walk(PARTS) if found.modified < before])
+
+    async def _read(self, keys: Sequence[str]) -> AsyncIterator[bytes]:
+        for key in keys:
+            pieces = await asyncio.to_thread(self._work.stream, key)
+            while piece := await asyncio.to_thread(next, pieces, b""):
+                yield piece
+
+
+def _folder(owner: str, digest: str) -> str:
+    return f"{PARTS}/{hash_text(owner)}/{digest}"
 
 
 async def _join_pieces(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

@@ -291,7 +291,10 @@ class FanOutNode(Node):
 
 @dataclass(frozen=True, kw_only=True)
 class FanInNode(Node):
-    """Collects the results of the fan_out right before it."""
+    """Collects the results of the nodes right before it: of a fan_out all, of others the one.
+
+    `sources` are these nodes in their order; none is said where it is only one fan_out, among nodes without tasks.
+    """
 
     kind = Kind.FAN_IN
     assumed: ClassVar[Mapping[str, Json]] = {"aggregation": "collect"}
@@ -300,6 +303,7 @@ class FanInNode(Node):
         (), "One fold of all results, or several by name, each of a field.", "aggregation"
     )
     queue: Text = declared(None, "The queue of its tasks, in place of the handler's.")
+    sources: SkipJsonSchema[tuple[str, ...]] = filled("sources", ())
 
 
 @dataclass(frozen=True, kw_only=True)

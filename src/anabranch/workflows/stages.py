@@ -21,9 +21,10 @@ from anabranch.workflows.inputs import (
     inputs_schema,
     read_input,
 )
+from anabranch.workflows.mistakes import refuse
 from anabranch.workflows.nodes import NAME, Node, Spread, StageNode
 from anabranch.workflows.reading import read
-from anabranch.workflows.rules import FILLED, MAX_TASKS, Model, Whole, declared_keys
+from anabranch.workflows.rules import FILLED, MAX_TASKS, Check, Model, Whole, declared_keys
 from anabranch.workflows.validation import require_sound
 
 __all__ = ["Declaration", "Job", "JobBase", "JobDeclaration", "TaskSpec", "classes_in", "declare", "register_job"]
@@ -56,13 +57,23 @@ class TaskSpec:
     metadata: Mapping[str, Any] | None = None  # JSON, checked when the plan is stored
 
 
+def _read_numbers(value: Any) -> tuple[int, ...]:
+    """The stages that a stage comes after: one number, or a list."""
+    numbers = value if isinstance(value, list | tuple) else [value]
+    for number in numbers:
+        Whole().read(number)
+    if len(set(numbers)) < len(numbers) or not numbers:
+        raise refuse(f"{{key}} is the number of a stage, or a list of different ones, not {value}")
+    return tuple(numbers)
+
+
 @model_dataclass(frozen=True)
 class Stage(Model):
     """Where a stage is among the others."""
 
     number: Annotated[int, Whole()]
     name: str
-    depends_on_stage: Annotated[int | None, Whole()] = None
+    depends_on_stage: Annotated[tuple[int, ...] | None, Check(_read_numbers, {})] = None
 
 
 @dataclass(frozen=True)
@@ -170,7 +181,8 @@ def declare(declared: type) -> Declaration:
         raise DefinitionError("workflow.invalid", f"{declared.__qualname__} has no job_type")
     inputs, model = _schema(name, _either(declared, "parameters_schema", "PARAMETERS", None))
     instance = _instance(name, declared)
-    stages = _stages(name, _either(declared, "stages", "STAGES", []), instance)
+    most = _either(declared, "max_parallel_tasks", "MAX_PARALLEL_TASKS", None)
+    stages = _stages(name, _either(declared, "stages", "STAGES", []), instance, most)
     workflow = require_sound(
         Workflow(
             id=name,
@@ -247,12 +259,17 @@ def _role(parameter: inspect.Parameter, spare: list[str]) -> str | None:
     return None
 
 
-def _stages(job_type: str, given: Sequence[Mapping[str, Any]], instance: object) -> list[tuple[Stage, StageNode]]:
-    """The stages in order, each with its node; the nodes don't have their edges yet."""
+def _stages(
+    job_type: str, given: Sequence[Mapping[str, Any]], instance: object, max_parallel_tasks: int | None
+) -> list[tuple[Stage, StageNode]]:
+    """The stages in order, each with its node; the nodes don't have their edges yet.
+
+    What a job says of `max_parallel_tasks` holds for each stage that says nothing of it.
+    """
     mistakes, stages = [], []
     for position, raw in enumerate(given, 1):
         try:
-            keys = _one_spelling(raw)
+            keys = {"max_parallel_tasks": max_parallel_tasks, **_one_spelling(raw)}
         except (ValueError, TypeError) as error:
             mistakes.append(f"stage {position}: {error}")
             continue
@@ -283,14 +300,17 @@ def _one_spelling(raw: Mapping[str, Any]) -> dict[str, Any]:  # raw declaration
 
 
 def _linked(stages: Sequence[tuple[Stage, StageNode]]) -> Iterator[StageNode]:
-    """The nodes, each after the stage that it names, else after the one before."""
+    """The nodes, each after the stage or stages that it names, else after the one before."""
     names = {stage.number: stage.name for stage, _ in stages}
     for position, (stage, node) in enumerate(stages):
         wanted = stage.depends_on_stage
-        if wanted is not None and (wanted not in names or wanted >= stage.number):
-            raise DefinitionError("workflow.invalid", f"stage {stage.number} depends on stage {wanted}")
-        before = names[wanted] if wanted is not None else stages[position - 1][0].name if position else None
-        yield replace(node, after=() if before is None else (before,))
+        for number in wanted or ():
+            if number not in names or number >= stage.number:
+                raise DefinitionError("workflow.invalid", f"stage {stage.number} depends on stage {number}")
+        if wanted and len(wanted) > 1 and node.spread is not Spread.FAN_IN:
+            raise DefinitionError("workflow.invalid", f"stage {stage.number} is no fan_in, and depends on several")
+        before = [stage.number for stage, _ in stages[:position]][-1:] if wanted is None else wanted
+        yield replace(node, after=tuple(names[number] for number in before))
 
 
 def _check_model(model: type[BaseModel], given: JsonObject) -> JsonObject:

@@ -203,16 +203,14 @@ def _node_mistakes(node: Node, workflow: Workflow, is_whole: bool) -> Iterator[M
 
 
 def _fan_in_mistakes(node: Node, workflow: Workflow, known: set[str]) -> Iterator[Mistake]:
-    found = [name for name in dict.fromkeys(node.parents) if name in known and workflow.node(name).kind is Kind.FAN_OUT]
-    if len(found) != 1:
-        said = (
-            f"there are {len(found)}: {', '.join(map(quote, found[:_MAX_SHOWN_NODES]))}" if found else "there is none"
-        )
-        hint = "Name it in the next of one fan_out; nodes that only join need no type."
-        yield Mistake(("nodes", node.name), f"a fan_in collects the one fan_out right before it, and {said}", hint)
-    elif found[0] in node.after_any:
-        message = f"a fan_in can't begin before its fan_out {quote(found[0])} ends"
+    found = [name for name in dict.fromkeys(node.parents) if name in known and workflow.node(name).kind.has_tasks]
+    early = [name for name in found if name in node.after_any and workflow.node(name).kind is Kind.FAN_OUT]
+    if early:
+        message = f"a fan_in can't begin before its fan_out {quote(early[0])} ends"
         yield Mistake(("nodes", node.name, "depends_on"), message, "Name it in all_of, not in any_of.")
+    elif not any(name in node.after for name in found):
+        hint = "Name it in the next of a fan_out or a task; nodes that only join need no type."
+        yield Mistake(("nodes", node.name), "a fan_in collects the nodes right before it, and none has results", hint)
 
 
 def _stage_mistakes(node: StageNode, workflow: Workflow) -> Iterator[str]:
@@ -222,8 +220,10 @@ def _stage_mistakes(node: StageNode, workflow: Workflow) -> Iterator[str]:
         yield "dynamic parallelism needs a planner or count_param"
     if node.spread is Spread.FAN_OUT and not node.planned:
         yield "fan_out needs a planner (create_tasks_for_stage)"
-    if node.spread in (Spread.FAN_OUT, Spread.FAN_IN, Spread.MATCH_PREVIOUS) and len(node.after) != 1:
+    if node.spread in (Spread.FAN_OUT, Spread.MATCH_PREVIOUS) and len(node.after) != 1:
         yield f"{node.spread} needs one stage before it"
+    if node.spread is Spread.FAN_IN and not node.after:
+        yield "fan_in needs a stage before it"
     if node.lineage and len(node.after) != 1:
         yield "uses_lineage needs one stage before it"
     if node.count_param and workflow.inputs is not None and node.count_param not in workflow.inputs:

@@ -161,7 +161,7 @@ def read_folding(value: Any) -> list[Json]:
 
 
 def _named_fold(name: str, value: Any) -> Json:
-    if name in ("count", "failed"):
+    if name in ("count", "failed", "skipped"):
         raise refuse(f"{name!r} can't be folded into: every fan_in has it", "Use another name.", name, of_value=False)
     if not isinstance(value, dict) or len(value) != 1:
         raise refuse(f"{{key}} is a fold and its field, like {{sum: size}}, not {show(value)}", _FOLD_HINT, name)

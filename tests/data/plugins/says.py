@@ -51,3 +51,12 @@ def say_much(params: dict[str, Any], ctx: Context) -> None:
 @register_handler("say_nonsense")
 def say_nonsense(params: dict[str, Any], ctx: Context) -> None:
     ctx.progress("half")  # type: ignore[arg-type]  # as some do
+
+
+@register_handler("say_lines")
+def say_lines(params: dict[str, Any]) -> None:
+    print("one")
+    print("begun", end="")
+    while not Path(params["file"]).exists():
+        time.sleep(0.01)
+    print(" and ended")

@@ -100,6 +100,9 @@ def test_r4_a_verified_raster_has_its_cogs_a_thumbnail_a_report_and_an_item(
     ("name", "reason"),
     [
         ("dem_20260229", ": 20260229 in the name is not a day;"),
+        ("dem_2026-02-29", ": 2026-02-29 in the name is not a day;"),
+        ("dem_2026_02_30", ": 2026_02_30 in the name is not a day;"),
+        ("dem_2026-02-29T101500", ": 2026-02-29 in the name is not a day;"),
         ("dem_20261345", ": 20261345 in the name"),
         ("dem", ";"),
     ],

@@ -201,7 +201,14 @@ def _build_node(node: views.NodeDetail, job_id: str) -> Node:
     answer = None if gate is None or gate.answer is None else inputs_schema(gate.answer)
     command = None if gate is None else spell_command(job_id[:12], gate)
     return build(
-        Node, node, status=node.status, progress=said, answer=answer, command=command, error=_build_error(node.error)
+        Node,
+        node,
+        status=node.status,
+        done=_count_done(node),
+        progress=said,
+        answer=answer,
+        command=command,
+        error=_build_error(node.error),
     )
 
 
@@ -216,6 +223,11 @@ def _share_done(detail: views.JobDetail, tasks: TaskCounts) -> float:
     state = detail.job.state
     if state is JobState.COMPLETED or not tasks.total:
         return float(state is JobState.COMPLETED)
-    reported = (said for node in detail.nodes for said in node.said)
-    parts = sum(min(max(one.done / one.total, 0.0), 1.0) for one in reported if one.total)
-    return min((tasks.completed + tasks.failed + parts) / tasks.total, 1.0)
+    done = sum(map(_count_done, detail.nodes)) - tasks.cancelled
+    return min(done / tasks.total, 1.0)
+
+
+def _count_done(node: views.NodeDetail) -> float:
+    """How many tasks of a node have ended, with the parts of running ones."""
+    parts = sum(min(max(one.done / one.total, 0.0), 1.0) for one in node.said if one.total)
+    return min(node.tasks.completed + node.tasks.failed + node.tasks.cancelled + parts, float(node.tasks.total))

@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote
@@ -17,6 +18,7 @@ from starlette.routing import Match
 from anabranch.access import redact
 from anabranch.api.security.root_path import at_root
 from anabranch.codes import code_of, status_of
+from anabranch.durations import spell_duration
 from anabranch.engine.ports import Refused, SessionGone
 from anabranch.errors import AnabranchError, InputError, Kind, NotFound, Unavailable
 from anabranch.workflows.inputs import InvalidParameters
@@ -64,7 +66,9 @@ class TooManyRequests(AnabranchError):
 
     def __init__(self, code: str, message: str, seconds: float = 1) -> None:
         self.seconds = math.ceil(seconds)
-        super().__init__(code, message, remedy=f"Try again in {self.seconds} s, and less often.")
+        when = datetime.now(UTC) + timedelta(seconds=self.seconds)
+        remedy = f"Try again in {spell_duration(self.seconds)}, at {when:%Y-%m-%d %H:%M:%S} UTC."
+        super().__init__(code, message, remedy=remedy)
 
 
 class Problem(BaseModel):

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 from anabranch.adapters.postgres.schema.pgstac import Catalog
 from anabranch.contract.stack import Status
+from anabranch.durations import spell_duration
 from anabranch.engine.views import ClockStep, Duty, StuckJobs, Trouble, Vitals
 from anabranch.errors import AnabranchError
 
@@ -146,7 +147,7 @@ def _diagnose_duty(name: str, duty: Duty | None) -> Part:
     remedy = f"The {by}s do it; see the part {by}s and their logs."
     if duty is None:
         return Part(name, worst, "it has never ticked", remedy)
-    detail = f"last tick {duty.age_seconds:.0f} s ago, due every {duty.every_seconds:g} s"
+    detail = f"last tick {spell_duration(round(duty.age_seconds))} ago, due every {spell_duration(duty.every_seconds)}"
     late = duty.age_seconds > 3 * duty.every_seconds + 5
     if late:
         return Part(name, worst, detail, remedy)
@@ -165,7 +166,7 @@ def _diagnose_rights(vitals: Vitals) -> Part:
     age = vitals.oldest_right_seconds
     if age is None or age < LATE_RIGHT_SECONDS:
         return Part("advances", "ok", "jobs move on when their tasks end")
-    detail = f"{vitals.untaken_rights} steps of jobs wait to be taken, the oldest for {age:.0f} s"
+    detail = f"{vitals.untaken_rights} steps of jobs wait to be taken, the oldest for {spell_duration(round(age))}"
     status: Status = "down" if age > LOST_RIGHT_SECONDS else "degraded"
     return Part("advances", status, detail, "Start one more orchestrator, or see the logs of those that run.")
 

@@ -40,10 +40,16 @@ async def list_events(job_id: JobId, query: Annotated[EventsQuery, Query()], gat
     responses=problems(*JOB_CODES, "node.not_found", "page.cursor"),
 )
 async def list_logs(job_id: JobId, query: Annotated[LogsQuery, Query()], gateway: CurrentGateway) -> Page[Log]:
-    """The output and metrics of the attempts of a job's tasks, in order; available when an attempt has ended."""
+    """The output and metrics of the attempts of a job's tasks, in order; running attempts too."""
     job = (await gateway.reads.head(job_id)).job
     found = await gateway.reads.logs(
-        job, limit=query.limit + 1, after=query.after, node=query.node, index=query.index, attempt=query.attempt
+        job,
+        limit=query.limit + 1,
+        after=query.after,
+        node=query.node,
+        index=query.index,
+        attempt=query.attempt,
+        status=query.status,
     )
     if query.node and not found:
         await gateway.reads.require_node(job, query.node)

@@ -1,19 +1,22 @@
 """Uploads of files for jobs."""
 
+import asyncio
 import base64
 import re
+from collections.abc import AsyncIterator
 from typing import Annotated
 
 import structlog
-from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi import APIRouter, Header, Path, Query, Request, Response
 
 from anabranch.access import Scope
 from anabranch.api.answers.errors import InvalidRequest, Mistake
 from anabranch.api.body import check_media_type
 from anabranch.api.deps import CurrentCaller, CurrentGateway, CurrentLimits, needs
 from anabranch.api.openapi.declare import Responses, body, problems
-from anabranch.api.requests import UploadQuery
-from anabranch.contract.jobs import Uploaded
+from anabranch.api.requests import CompleteUploadQuery, UploadQuery
+from anabranch.contract.jobs import Uploaded, UploadedPart, UploadState
+from anabranch.storage.uploads import PART_BYTES, Upload
 
 __all__ = ["router"]
 
@@ -28,6 +31,7 @@ ANY_BYTES = "application/octet-stream"
 EXISTING_FILE: Responses = {
     200: {"model": Uploaded, "description": "The same file with the same name was uploaded before"}
 }
+Digest = Annotated[str, Path(pattern=r"^[0-9a-f]{64}$", description="The SHA-256 of the whole file, in hex.")]
 ReprDigest = Annotated[
     str | None,
     Header(alias="Repr-Digest", description="RFC 9530: `sha-256=:…:` is verified; other hashes are ignored."),
@@ -55,15 +59,77 @@ async def upload_file(
     checksum: Checksum = None,
 ) -> Uploaded:
     """Store the file in the body; a job takes its address as a parameter."""
+    pieces = _begin(request, caller, limits, gateway)
+    kept = await gateway.uploads.receive(query.name, pieces, _wanted(repr_digest, checksum))
+    request.state.unread = False
+    return _answer(kept, response)
+
+
+@router.get("/{sha256}", dependencies=[needs(Scope.SUBMIT)], responses=problems("upload.name", "storage.path"))
+async def read_upload(
+    sha256: Digest, query: Annotated[UploadQuery, Query()], caller: CurrentCaller, gateway: CurrentGateway
+) -> UploadState:
+    """Show what is there of a file, so that only the rest is sent."""
+    found = await asyncio.to_thread(gateway.uploads.find, query.name, sha256)
+    parts = () if found else await asyncio.to_thread(gateway.upload_parts.list, caller.principal.owner, sha256)
+    uploaded = Uploaded(found.address, found.sha256, found.size) if found else None
+    return UploadState(uploaded, PART_BYTES, parts)
+
+
+@router.put(
+    "/{sha256}/parts/{number}",
+    status_code=201,
+    dependencies=[needs(Scope.SUBMIT)],
+    responses=problems(*UPLOAD_CODES, "upload.part"),
+    openapi_extra=body({"type": "string", "format": "binary"}, required=True, kinds=[ANY_BYTES]),
+)
+async def upload_part(
+    sha256: Digest,
+    number: Annotated[int, Path(ge=0, lt=1_000_000, description="From 0.")],
+    caller: CurrentCaller,
+    limits: CurrentLimits,
+    gateway: CurrentGateway,
+    request: Request,
+) -> UploadedPart:
+    """Keep a part of a file; all parts but the last have `part_bytes`."""
+    pieces = _begin(request, caller, limits, gateway)
+    size = await gateway.upload_parts.receive(caller.principal.owner, sha256, number, pieces)
+    request.state.unread = False
+    return UploadedPart(number, size)
+
+
+@router.post(
+    "/{sha256}",
+    status_code=201,
+    dependencies=[needs(Scope.SUBMIT)],
+    responses={**EXISTING_FILE, **problems(*UPLOAD_CODES, "upload.incomplete")},
+)
+async def complete_upload(
+    sha256: Digest,
+    query: Annotated[CompleteUploadQuery, Query()],
+    caller: CurrentCaller,
+    gateway: CurrentGateway,
+    response: Response,
+) -> Uploaded:
+    """Join the parts of a file; a job takes its address as a parameter."""
+    kept = await gateway.upload_parts.join(caller.principal.owner, sha256, query.name, query.parts)
+    return _answer(kept, response)
+
+
+def _begin(
+    request: Request, caller: CurrentCaller, limits: CurrentLimits, gateway: CurrentGateway
+) -> AsyncIterator[bytes]:
+    """The body of a request in pieces, checked by its headers and counted."""
     request.state.unread = True
     # A page of another site can send the types of forms without asking first.
     check_media_type(request, (ANY_BYTES,), f"Send the file as it is, with Content-Type: {ANY_BYTES}.")
     length = request.headers.get("content-length", "")
     declared = int(length) if length.isdecimal() else 0
     gateway.uploads.check_size(declared)
-    pieces = limits.count_bytes(caller.principal, declared, request.stream())
-    kept = await gateway.uploads.receive(query.name, pieces, _wanted(repr_digest, checksum))
-    request.state.unread = False
+    return limits.count_bytes(caller.principal, declared, request.stream())
+
+
+def _answer(kept: Upload, response: Response) -> Uploaded:
     log.info("upload.kept", address=kept.address, size=kept.size, created=kept.created)
     response.status_code = 201 if kept.created else 200
     return Uploaded(kept.address, kept.sha256, kept.size)

@@ -160,7 +160,7 @@ def _agrees() -> bool:
 
 def _show_retried(client: Client, retried: Retry, *, wait: bool, timeout: float | None, json: bool) -> None:
     if wait:
-        print_end(follow(client, retried.job_id, timeout, json=json), json=json)
+        print_end(client, follow(client, retried.job_id, timeout, json=json), json=json)
     elif json:
         print_json(retried)
     else:

@@ -6,13 +6,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from anabranch.cli.connection import connect, find_home, find_remote
+from anabranch.cli.connection import connect
 from anabranch.cli.exit_codes import JobFailed
 from anabranch.cli.stack.start import interrupt_on_signals, start_for_command
 from anabranch.cli.terminal.options import Json
 from anabranch.cli.terminal.output import format_size, note, print_json, print_line
 from anabranch.cli.terminal.progress import show_jobs
 from anabranch.client import Client, JobStatus, TimedOut
+from anabranch.client.catalog import file_path, item_path
+from anabranch.embedded.locate import find_home, find_remote
 from anabranch.plugins.raster.samples import make_samples
 
 __all__ = ["demo"]
@@ -79,13 +81,13 @@ def _describe(base: str, name: str, size: int, job: JobStatus) -> dict[str, Any]
         return {**known, "error": job.error and {"code": job.error.code, "message": job.error.message}}
     result: Any = job.result  # as the workflow's output says
     made = {output["kind"]: output for output in result["outputs"]}
-    links = {kind: f"{base}/files/{job.job_id}/{output['name']}" for kind, output in made.items()}
+    links = {kind: base + file_path(job.job_id, output["name"]) for kind, output in made.items()}
     (item,) = result["items"]
     return {
         **known,
         "cog": links["cog"],
         "cog_bytes": made["cog"]["size"],
-        "item": f"{base}/stac/collections/{item['collection']}/items/{item['id']}",
+        "item": base + item_path(item["collection"], item["id"]),
         "preview": links["thumbnail"],
         "warnings": [warning["message"] for warning in result["warnings"]],
     }

@@ -2,17 +2,19 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import timedelta
 from functools import partial
 from typing import Any, TypeVar
 
-from anabranch.cli.connection import find_home, find_remote
 from anabranch.cli.exit_codes import JobFailed
 from anabranch.cli.jobs.parameters import Parameters, raise_together
+from anabranch.cli.jobs.published import find_links
 from anabranch.cli.jobs.uploads import Uploads
 from anabranch.cli.terminal.output import note, print_json, span
 from anabranch.cli.terminal.progress import show_progress
 from anabranch.client import Client, JobStatus, JobSummary, SubmittedJob, TimedOut
 from anabranch.codes import find_code
+from anabranch.embedded.locate import find_home, find_remote
 from anabranch.errors import AnabranchError, InputError, NotFound, Unavailable
 
 __all__ = [
@@ -129,14 +131,16 @@ def _first() -> str:
     return "Start the stack with `anabranch up`; then"
 
 
-def print_end(job: JobStatus, *, json: bool) -> None:
-    """Print the outcome of a job as JSON, or its result; JobFailed if it did not complete."""
+def print_end(client: Client, job: JobStatus, *, json: bool) -> None:
+    """Print the outcome of a job as JSON, or its result and where to look; JobFailed if it did not complete."""
     if json:
         print_json(outcome(job))
     require_success(job)
     if not json:
         note(f"job {job.job_id} completed in {took(job)}")
         print_json(job.result)
+        for name, url in find_links(client.base_url, job):
+            note(f"{name:<9} {url}")
 
 
 def outcome(job: JobStatus) -> dict[str, Any]:
@@ -170,5 +174,5 @@ def _where_to_look(job: JobStatus) -> str:
 
 
 def took(job: JobSummary) -> str:
-    """The time from a job's submission to its end."""
-    return span(job.created_at, job.finished_at)
+    """The time from a job's submission to its end, without the time between a failure and its retry."""
+    return span(job.created_at, job.finished_at and job.finished_at - timedelta(seconds=job.idle_seconds))

@@ -1,6 +1,7 @@
 """`events` and `logs`: the events of a job, and the output of its tasks."""
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -9,7 +10,9 @@ import typer
 from anabranch.cli.connection import connect
 from anabranch.cli.exit_codes import UsageError
 from anabranch.cli.jobs.follow import explain_unavailable
-from anabranch.cli.jobs.follow_events import LogFilter, new_events, new_logs
+from anabranch.cli.jobs.follow_events import new_events
+from anabranch.cli.jobs.follow_logs import LogFilter, new_logs
+from anabranch.cli.jobs.log_lines import Level, LineFilter, read_filter
 from anabranch.cli.terminal.options import After, All, Follow, JobId, Json
 from anabranch.cli.terminal.output import cut, escape, note, print_json, print_line, print_row, print_table
 from anabranch.client import Event, Log
@@ -50,6 +53,13 @@ def logs(
     node: Annotated[str | None, typer.Option(help="Only tasks of this node.")] = None,
     index: Annotated[str | None, typer.Option(help="Only the tasks with this index.")] = None,
     attempt: Annotated[int | None, typer.Option(min=1, help="Only the attempts with this number.")] = None,
+    failed: Annotated[bool, typer.Option("--failed", help="Only attempts that did not complete their task.")] = False,
+    level: Annotated[
+        Level | None, typer.Option(metavar="LEVEL", help="Only lines of at least this level, like warning.")
+    ] = None,
+    grep: Annotated[
+        str | None, typer.Option(metavar="PATTERN", help="Only lines that match this regular expression.")
+    ] = None,
     limit: Annotated[int, typer.Option(min=1, max=200, help="Maximum number of attempts.")] = 50,
     after: After = None,
     all: All = False,
@@ -63,27 +73,43 @@ def logs(
     """Show the output and the metrics of a job's tasks."""
     if follow and after:
         raise UsageError("usage", "`--follow` always starts with the first log", remedy="Omit `--after`.")
+    lines = read_filter(level, grep)
+    wanted = LogFilter(node=node, index=index, attempt=attempt, status="failed" if failed else None)
     with connect() as client:
         if bundle:
             print_line(str(client.bundle(job, bundle)))
             return
         if follow:
             with explain_unavailable(job):
-                for log in new_logs(client, job, LogFilter(node=node, index=index, attempt=attempt)):
-                    _show_log(log, json=json or all)
+                _show_new(new_logs(client, job, wanted), lines, json=json or all)
             return
         if all:
-            for log in client.all_logs(job, node=node, index=index, attempt=attempt):
+            for log in filter(None, map(lines.keep, client.all_logs(job, **wanted))):
                 print_json(log, indent=None)
             return
-        page = client.logs(job, node=node, index=index, attempt=attempt, limit=limit, after=after)
+        page = client.logs(job, **wanted, limit=limit, after=after)
+    kept = [log for log in map(lines.keep, page.items) if log]
     if json:
-        print_json(page.items)
+        print_json(kept)
     else:
-        for log in page.items:
-            _show_log(log)
+        for log in kept:
+            _print_head(log)
+            _print_log(log)
     if page.next:
         note(f"next page: --after {page.next}")
+
+
+def _show_new(logs: Iterator[Log], lines: LineFilter, *, json: bool) -> None:
+    """Print logs as they come; a head stands above the first lines of an attempt, and where another's lines follow."""
+    last = None
+    for log in filter(None, map(lines.keep, logs)):
+        if json:
+            print_json(log, indent=None)
+        else:
+            if last != (last := (log.task_id, log.attempt)):
+                _print_head(log)
+            _print_log(log)
+        sys.stdout.flush()
 
 
 def _show_event(event: Event, *, json: bool) -> None:
@@ -94,16 +120,11 @@ def _show_event(event: Event, *, json: bool) -> None:
     sys.stdout.flush()
 
 
-def _show_log(log: Log, *, json: bool = False) -> None:
-    if json:
-        print_json(log, indent=None)
-    else:
-        _print_log(log)
-    sys.stdout.flush()
+def _print_head(log: Log) -> None:
+    print_line(escape(f"==> {log.node} {log.index}, attempt {log.attempt} <=="))
 
 
 def _print_log(log: Log) -> None:
-    print_line(escape(f"==> {log.node} {log.index}, attempt {log.attempt} <=="))
     if log.log:
         print_line(escape(log.log.replace("\r\n", "\n")).removesuffix("\n"))
     if log.metrics:

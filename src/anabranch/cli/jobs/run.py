@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 
-from anabranch.cli.connection import connect, has_stack
+from anabranch.cli.connection import connect
 from anabranch.cli.jobs.files import find_file_set, submit_files
 from anabranch.cli.jobs.follow import follow, note_existing, print_end, submit_job
 from anabranch.cli.jobs.parameters import read_labels, read_parameters
@@ -19,6 +19,7 @@ from anabranch.cli.terminal.options import (
     Timeout,
     WorkflowName,
 )
+from anabranch.embedded.locate import has_stack
 
 __all__ = ["run"]
 
@@ -47,7 +48,7 @@ def run(
             return
         submitted = submit(parameters)
         note_existing(submitted)
-        print_end(follow(client, submitted.job_id, timeout, json=json), json=json)
+        print_end(client, follow(client, submitted.job_id, timeout, json=json), json=json)
 
 
 @contextmanager

@@ -6,6 +6,7 @@ import typer
 
 from anabranch.cli.connection import connect
 from anabranch.cli.jobs.follow import require_success, took, watch
+from anabranch.cli.jobs.published import find_links
 from anabranch.cli.terminal.options import JobId, Json, Timeout
 from anabranch.cli.terminal.output import (
     age,
@@ -38,10 +39,15 @@ def status(
             watch(client, job, timeout, quiet=json)
         found = client.job(job)
         drawn = client.graph(found.job_id) if graph else None
+        links = [] if json else find_links(client.base_url, found)
     if json:
         print_json(drawn or found)
     else:
         _show_job(found, drawn)
+        if links:
+            print_line("")
+        for name, url in links:
+            print_line(f"{name:<9} {url}")
     if live:
         require_success(found)
 
@@ -91,7 +97,7 @@ def _show_nodes(job: JobStatus) -> None:
         for node in job.nodes
     ]
     head = ["node", "status", "tasks", "completed", "failed"]
-    said = [format_progress(node.progress) for node in job.nodes]
+    said = [format_progress(node.progress) or _spell_share(node) for node in job.nodes]
     if any(said):
         head.append("progress")
         rows = [[*row, words] for row, words in zip(rows, said, strict=True)]
@@ -102,6 +108,13 @@ def _spell_counts(job: JobStatus) -> str:
     counts = job.tasks
     more = "" if job.finished_at or all(map(_is_counted, job.nodes)) else "; more tasks may be added"
     return f"{counts.completed} of {counts.total} completed, {counts.failed} failed{more}"
+
+
+def _spell_share(node: Node) -> str | None:
+    """How far the tasks of a fan-out are together, if running ones report it."""
+    tasks = node.tasks
+    reported = node.done > tasks.completed + tasks.failed + tasks.cancelled
+    return f"{100 * node.done / tasks.total:.0f} %" if reported else None
 
 
 def _is_counted(node: Node) -> bool:

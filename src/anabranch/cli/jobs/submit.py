@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from anabranch.cli.connection import connect, has_stack
+from anabranch.cli.connection import connect
 from anabranch.cli.exit_codes import UsageError
 from anabranch.cli.jobs.bulk import submit_lines
 from anabranch.cli.jobs.files import find_file_set, submit_files
@@ -24,6 +24,7 @@ from anabranch.cli.terminal.options import (
     WorkflowName,
 )
 from anabranch.cli.terminal.output import print_json, print_line
+from anabranch.embedded.locate import has_stack
 
 __all__ = ["submit"]
 
@@ -66,7 +67,7 @@ def submit(
         submitted = submit(parameters)
         note_existing(submitted)
         if wait:
-            print_end(follow(client, submitted.job_id, timeout, json=json), json=json)
+            print_end(client, follow(client, submitted.job_id, timeout, json=json), json=json)
         elif json:
             print_json(submitted)
         else:

@@ -4,12 +4,12 @@ from typing import Annotated
 
 import typer
 
-from anabranch.cli.connection import find_home
 from anabranch.cli.exit_codes import UsageError
 from anabranch.cli.terminal.options import Json, Yes
 from anabranch.cli.terminal.output import note, print_json
 from anabranch.embedded.detach import stop
 from anabranch.embedded.home import Home
+from anabranch.embedded.locate import find_home
 
 __all__ = ["down"]
 

@@ -8,13 +8,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from anabranch.access import asks_for_keys
-from anabranch.cli.connection import find_home, is_ready
+from anabranch.cli.connection import is_ready
 from anabranch.cli.exit_codes import parse_relayed_error
 from anabranch.cli.setup import prepare
 from anabranch.cli.terminal.output import note
 from anabranch.embedded.detach import SupervisorEnded, start_detached, stop
 from anabranch.embedded.home import Home, Stack
 from anabranch.embedded.listener import listen
+from anabranch.embedded.locate import find_home
 from anabranch.embedded.orphans import clear_orphans
 from anabranch.embedded.processes import send
 from anabranch.engine.plugin import is_folder, load_plugins

@@ -1,5 +1,6 @@
 """`storage`: the objects of the tiers; needs only the settings, no running stack."""
 
+from collections.abc import Iterator
 from contextlib import closing, suppress
 from itertools import chain, islice
 from typing import Annotated, Any
@@ -11,6 +12,7 @@ from anabranch.app import open_marks, open_tiers
 from anabranch.cli.connection import database_url
 from anabranch.cli.exit_codes import UsageError
 from anabranch.cli.setup import prepare
+from anabranch.cli.storage.published import open_catalog
 from anabranch.cli.terminal.durations import parse_duration
 from anabranch.cli.terminal.options import All, Json, Yes
 from anabranch.cli.terminal.output import note, print_json, print_result, print_row, print_table
@@ -71,6 +73,10 @@ def rm(
 ) -> None:
     """Remove objects permanently."""
     storage = _open()
+    with open_catalog() as require_unpublished:
+        for address in addresses:
+            for batch in _find_batches(storage, address, recursive=recursive):
+                require_unpublished([f"{parse_folder(address).tier}://{key}" for key in batch])
     removed = sum(_remove(storage, address, recursive=recursive, yes=yes) for address in addresses)
     if not yes:
         raise UsageError(
@@ -144,18 +150,23 @@ def _to_json(tier: str, found: Stat) -> dict[str, Any]:
 
 def _remove(storage: Storage, address: str, *, recursive: bool, yes: bool) -> int:
     """Remove an object, or all below a folder in batches; returns the count. Without `yes`, only counts."""
-    if not recursive:
-        _require_object(storage, address)
-        if yes:
-            storage.delete([parse_address(address)])
-        return 1
     tier, removed = parse_folder(address).tier, 0
-    found = storage.walk(address)
-    while batch := [each.key for each in islice(found, BATCH_OBJECTS)]:
+    for batch in _find_batches(storage, address, recursive=recursive):
         removed += len(batch)
         if yes:
             storage.tier(tier).delete(batch)
     return removed
+
+
+def _find_batches(storage: Storage, address: str, *, recursive: bool) -> Iterator[list[str]]:
+    """The keys of an object, or of all below a folder."""
+    if not recursive:
+        _require_object(storage, address)
+        yield [parse_address(address).path]
+        return
+    found = storage.walk(address)
+    while batch := [each.key for each in islice(found, BATCH_OBJECTS)]:
+        yield batch
 
 
 def _require_object(storage: Storage, address: str) -> None:

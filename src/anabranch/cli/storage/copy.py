@@ -1,6 +1,8 @@
 """`storage cp`: copies objects from and to files, and between tiers."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from functools import partial
 from mimetypes import guess_type
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,6 +13,7 @@ import typer
 from anabranch.app import open_tiers
 from anabranch.cli.exit_codes import UsageError
 from anabranch.cli.setup import prepare
+from anabranch.cli.storage.published import RequireUnpublished, open_catalog
 from anabranch.cli.terminal.options import Json
 from anabranch.cli.terminal.output import format_size, note, print_json, print_line, print_result
 from anabranch.errors import AnabranchError, Conflict, InputError, NotFound, Unavailable
@@ -19,6 +22,7 @@ from anabranch.storage.tiers import Storage
 
 __all__ = ["cp"]
 
+Copy = Callable[[str, str], tuple[int, str]]  # from and to; the size and the SHA-256
 FileOrAddress = Annotated[str, typer.Argument(help="A file, or the address of an object; with -r, a folder.")]
 
 
@@ -37,22 +41,25 @@ def cp(
             "usage", "neither argument is an address", remedy="Give one of them as an address, like silver://path."
         )
     storage = open_tiers(prepare(quiet=True))
-    if recursive:
-        _copy_folder(storage, source, target, overwrite=overwrite, json=json)
-        return
-    if "://" not in source and Path(source).is_dir():
+    if not recursive and "://" not in source and Path(source).is_dir():
         raise InputError("upload.unreadable", f"{source} is a folder", remedy="Copy everything below it with `-r`.")
-    size, digest = _copy(storage, source, target, overwrite=overwrite)
+    replaces = overwrite and "://" in target
+    with open_catalog() if replaces else nullcontext(lambda _: None) as require_unpublished:
+        copy = partial(_copy, storage, require_unpublished, overwrite=overwrite)
+        if recursive:
+            _copy_folder(storage, source, target, copy, json=json)
+            return
+        size, digest = copy(source, target)
     print_result({"address": target, "size": size, "sha256": digest}, f"{digest}  {target}", json=json)
 
 
-def _copy_folder(storage: Storage, source: str, target: str, *, overwrite: bool, json: bool) -> None:
+def _copy_folder(storage: Storage, source: str, target: str, copy: Copy, *, json: bool) -> None:
     """Copy all objects below a folder, and print a line for each and a summary; Conflict at the end if some failed."""
     copied, total, failed = 0, 0, list[tuple[str, AnabranchError]]()
     for one, name in _walk(storage, source):
         to = _join(target, name)
         try:
-            size, digest = _copy(storage, one, to, overwrite=overwrite)
+            size, digest = copy(one, to)
         except Unavailable:
             note(f"{copied} objects were copied before {one}")
             raise
@@ -103,7 +110,10 @@ def _join(target: str, name: str) -> str:
     return str(place)
 
 
-def _copy(storage: Storage, source: str, target: str, *, overwrite: bool) -> tuple[int, str]:
+def _copy(
+    storage: Storage, require_unpublished: RequireUnpublished, source: str, target: str, *, overwrite: bool
+) -> tuple[int, str]:
+    require_unpublished([target])
     if "://" not in source:
         return _upload(storage, Path(source), target, overwrite=overwrite)
     if "://" not in target:

@@ -76,9 +76,8 @@ class NodeBars:
             if name not in self._ids:
                 # The default total of 100 would be drawn before the next line sets the real one.
                 self._ids[name] = self._bars.add_task(name, total=None, status="")
-            done = tasks.completed + tasks.failed + tasks.cancelled
             status = format_progress(node.progress) or node.status
-            self._bars.update(self._ids[name], completed=done, total=tasks.total or None, status=escape(status))
+            self._bars.update(self._ids[name], completed=node.done, total=tasks.total or None, status=escape(status))
 
 
 class JobBars:

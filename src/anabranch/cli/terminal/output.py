@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from anabranch.contract.answer import Answer
+from anabranch.durations import spell_duration
 
 if TYPE_CHECKING:
     from anabranch.contract.jobs import Progress
@@ -137,14 +138,10 @@ def format_time(moment: datetime) -> str:
 
 
 def age(moment: datetime | None) -> str:
-    """The age of a timestamp, as one number and its unit."""
+    """The age of a timestamp."""
     if not moment:
         return "-"
-    seconds = max(0.0, (datetime.now(UTC) - moment).total_seconds())
-    for unit, size in (("d", 86_400), ("h", 3_600), ("m", 60)):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{seconds:.0f} s"
+    return spell_duration(round(max(0.0, (datetime.now(UTC) - moment).total_seconds())))
 
 
 def format_labels(labels: Mapping[str, str]) -> str:
@@ -170,4 +167,4 @@ def format_size(size: int) -> str:
 
 def span(start: datetime | None, end: datetime | None) -> str:
     """The time between two timestamps."""
-    return f"{(end - start).total_seconds():.2f} s" if start and end else "-"
+    return spell_duration(end - start) if start and end else "-"

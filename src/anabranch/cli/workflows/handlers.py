@@ -3,6 +3,7 @@
 from anabranch.cli.terminal.options import Json
 from anabranch.cli.terminal.output import print_json, print_table
 from anabranch.cli.workflows.registry import load, warn_of_refused
+from anabranch.durations import spell_duration
 from anabranch.engine.worker.handler import describe_handler
 
 __all__ = ["handlers"]
@@ -16,5 +17,5 @@ def handlers(json: Json = False) -> None:
     if json:
         print_json([describe_handler(handler) for handler in found])
         return
-    rows = ([h.name, h.queue, f"{h.timeout.total_seconds():g} s", h.runs, h.summary or None] for h in found)
+    rows = ([h.name, h.queue, spell_duration(h.timeout), h.runs, h.summary or None] for h in found)
     print_table(["handler", "queue", "timeout", "runs", "summary"], rows)

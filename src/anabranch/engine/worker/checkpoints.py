@@ -10,6 +10,7 @@ import structlog
 from anabranch.engine.live_session import HeldTask
 from anabranch.engine.model import Attempt, ProgressReport, SessionId
 from anabranch.engine.ports import Refused, TaskQueue
+from anabranch.engine.worker.captured_output import Printed
 from anabranch.engine.worker.child import Saved
 from anabranch.errors import Interrupted, TaskError, Transient, Unavailable
 
@@ -67,6 +68,10 @@ class HandlerLine:
     def end(self) -> None:
         """Note that the handler's answer is here: whatever comes now, it counts (W3)."""
         self._held.ended = True
+
+    def capture(self, printed: Printed) -> None:
+        """Note where to read what it prints."""
+        self._held.output = printed
 
     def progress(self, progress: ProgressReport) -> None:
         """Note how far it is."""

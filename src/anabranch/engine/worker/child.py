@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
+from io import TextIOWrapper
 from multiprocessing.connection import Connection
 from types import FrameType
 
@@ -127,6 +128,8 @@ def serve(
     connection.send(Outcome())
     for stream in (sys.stdout, sys.stderr):
         os.dup2(output.fileno(), stream.fileno())
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(line_buffering=True)  # each line can be read at once, and not when the buffer is full
     keep_lines()
     while True:
         try:

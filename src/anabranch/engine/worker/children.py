@@ -15,6 +15,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkServerProcess
 from typing import Protocol
 
+from anabranch.durations import spell_duration
 from anabranch.engine.failure import Failure
 from anabranch.engine.model import ProgressReport
 from anabranch.engine.plugin import loaded_modules
@@ -49,6 +50,9 @@ class Listener(Protocol):
 
     def end(self) -> None:
         """Note that its answer is here."""
+
+    def capture(self, printed: Printed) -> None:
+        """Note where to read what it prints."""
 
     def progress(self, progress: ProgressReport) -> None:
         """Note how far it is."""
@@ -106,6 +110,7 @@ class Child:
     def call(self, call: Call, policy: TaskPolicy, listener: Listener) -> Outcome:
         """Run one call."""
         printed = Printed(self._output)
+        listener.capture(printed)
         keeping: Future[TaskError | None] | None = None
         try:
             self._send(call)
@@ -230,9 +235,9 @@ class _Patience:
         """The limit that was passed, as a code and in words."""
         now = time.monotonic()
         if now >= self._end:
-            return "task.timed_out", f"it ran longer than {self._longest.total_seconds():g} s"
+            return "task.timed_out", f"it ran longer than {spell_duration(self._longest)}"
         if self._silence and now >= self._quiet_until and not waits:
-            return "task.silent", f"it was silent longer than {self._silence.total_seconds():g} s"
+            return "task.silent", f"it was silent longer than {spell_duration(self._silence)}"
         return None
 
 

@@ -199,6 +199,8 @@ class Context:
         """The tiers: fetch sources, and put what this attempt makes."""
         return TaskStorage(self._resources.storage, self._resources.sources, self._writer, lambda: self.scratch)
 
+    blob_repository = storage
+
     def database(self) -> AbstractContextManager[Any]:  # a connection of psycopg's, which the engine does not know
         """A connection for one short burst: it commits at the end of its `with`, and rolls back by an exception.
 

@@ -33,6 +33,7 @@ class Call:
     facts: TaskFacts
     previous: Sequence[Json] | None = None
     folding: Sequence[Folding] | None = None
+    skipped: Sequence[str] = ()
 
     @property
     def id(self) -> tuple[str, int]:
@@ -65,7 +66,7 @@ class Call:
             fence=claim.fence,
         )
         lane = claim.lane
-        return cls(lane.purpose, claim.handler, lane.workflow, facts, previous, lane.shape.folding)
+        return cls(lane.purpose, claim.handler, lane.workflow, facts, previous, lane.shape.folding, lane.shape.skipped)
 
 
 @dataclass(slots=True)
@@ -140,7 +141,7 @@ def _answer(registry: Registry, call: Call, context: Context) -> object:
         answer = asyncio.run(answer) if inspect.iscoroutine(answer) else answer
         return check_result(found, answer, context.metrics)
     if call.folding is not None:
-        return fold_results(call.previous or [], call.folding)
+        return fold_results(call.previous or [], call.folding, call.skipped)
     declared = registry.declaration(call.workflow)
     node = declared.workflow.node(call.facts.node_id)
     if call.purpose is Purpose.PLAN:

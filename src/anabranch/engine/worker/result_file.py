@@ -3,13 +3,13 @@
 import asyncio
 import json
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, overload
 
 from anabranch.canonical import Json, decode, encode
-from anabranch.engine.ports import JobStore
+from anabranch.engine.ports import JobStore, ResultPage
 from anabranch.storage.results import Results
 
 __all__ = ["ResultFile", "collect_results"]
@@ -52,21 +52,31 @@ class ResultFile(Sequence[Json]):
             return json.loads(file.readline())  # type: ignore[no-any-return]  # JSON
 
 
-async def collect_results(store: JobStore, results: Results, job_id: str, node: str, path: str) -> Sequence[Json]:
-    """The results of a node's tasks, in order; where they are large, in a file at this path."""
-    count, size, after = 0, 0, -1
+async def collect_results(
+    store: JobStore, results: Results, job_id: str, nodes: Sequence[str], path: str
+) -> Sequence[Json]:
+    """The results of the tasks of nodes, in order; where they are large, in a file at this path."""
+    count, size = 0, 0
     listed: list[Json] = []
-    while page := await store.node_results(job_id, node, after):
+    async for page in _pages(store, job_id, nodes):
         text = await asyncio.to_thread(_bring_back, page.lines, results) if page.has_references else page.lines
         if size <= MAX_LIST_CHARS < size + len(text):
             await asyncio.to_thread(_append, path, "".join(f"{encode(each)}\n" for each in listed))
             listed.clear()
-        count, size, after = count + page.count, size + len(text), page.last
+        count, size = count + page.count, size + len(text)
         if size > MAX_LIST_CHARS:
             await asyncio.to_thread(_append, path, f"{text}\n")
         else:
             listed += map(json.loads, text.split("\n"))
     return ResultFile(path, count) if size > MAX_LIST_CHARS else listed
+
+
+async def _pages(store: JobStore, job_id: str, nodes: Sequence[str]) -> AsyncIterator[ResultPage]:
+    for node in nodes:
+        after = -1
+        while page := await store.node_results(job_id, node, after):
+            yield page
+            after = page.last
 
 
 def _bring_back(lines: str, results: Results) -> str:

@@ -17,6 +17,7 @@ from pathlib import Path
 import structlog
 
 from anabranch.canonical import Json, JsonObject
+from anabranch.durations import spell_duration
 from anabranch.engine.child_jobs import ChildJobs, is_child_job
 from anabranch.engine.environment import Environment, is_exhausted
 from anabranch.engine.failure import CRASH_LIMIT, Failure, describe_error, next_delay
@@ -84,7 +85,7 @@ class Runner:
     def is_quick(self, claim: Claim) -> bool:
         """Whether a task may run in the quick thread; one that crashed before runs alone in a child."""
         found = self._handler(claim)
-        return found is not None and found.runs is Runs.QUICKLY and not claim.crashes and not claim.lane.shape.previous
+        return found is not None and found.runs is Runs.QUICKLY and not claim.crashes and not claim.lane.shape.collected
 
     async def run(self, chunk: Sequence[HeldTask]) -> Sequence[tuple[HeldTask, Report | None]]:
         """Run attempts to their end: one of any kind, or several quick ones, of which some may have had no turn. None
@@ -251,7 +252,7 @@ class Runner:
                     raise
                 return Outcome(error=describe_error(error))  # the handler cancelled itself
             except TimeoutError:
-                raise Overdue("task.timed_out", f"it ran longer than {longest.total_seconds():g} s", None) from None
+                raise Overdue("task.timed_out", f"it ran longer than {spell_duration(longest)}", None) from None
         alone = claim.crashes > 0 or (found is not None and found.runs is Runs.HEAVILY)
         return await self._children.run(call, policy, line, alone=alone)
 
@@ -266,10 +267,10 @@ class Runner:
         return await self._definitions.get(claim.lane.workflow_hash) if has_template else None
 
     async def _load_previous(self, claim: Claim) -> Sequence[Json] | None:
-        if (node := claim.lane.shape.previous) is None:
+        if (nodes := claim.lane.shape.collected) is None:
             return None
         path = self._folder(claim) + RESULTS_SUFFIX
-        return await collect_results(self._store, self.results, claim.lane.job_id, node, path)
+        return await collect_results(self._store, self.results, claim.lane.job_id, nodes, path)
 
     def _settle(
         self, held: HeldTask, performed: Outcome, seconds: float, pauses: Sequence[float] = STORAGE_PAUSES_SECONDS

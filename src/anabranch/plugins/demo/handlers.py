@@ -11,13 +11,30 @@ from anabranch.canonical import Json, JsonObject
 from anabranch.plugins.demo.phases import work_in_phases
 from anabranch.strict_model import StrictModel
 
-__all__ = ["chunk_processor", "echo", "fail", "flaky", "list_items", "memory_hog", "multi_phase", "size_check", "sleep"]
+__all__ = [
+    "chunk_processor",
+    "echo",
+    "fail",
+    "flaky",
+    "hello_world",
+    "list_items",
+    "memory_hog",
+    "multi_phase",
+    "size_check",
+    "sleep",
+]
 
 
 @handler("echo", quick=True)
 def echo(params: JsonObject) -> JsonObject:
     """Return the parameters."""
     return params
+
+
+@handler("hello_world", quick=True)
+def hello_world(name: str = "World") -> dict[str, str]:
+    """Greet someone."""
+    return {"message": f"Hello {name}"}
 
 
 class SleepParams(StrictModel):

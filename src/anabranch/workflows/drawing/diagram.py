@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from anabranch.canonical import Json, encode
+from anabranch.durations import spell_duration
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.drawing import Edge, Layout, Vertex, draw, to_svg, to_text
 from anabranch.workflows.edges import Branch
@@ -20,7 +21,6 @@ from anabranch.workflows.nodes import (
 
 __all__ = ["draw_workflow", "workflow_svg", "workflow_text"]
 
-_UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 TIMES = "\N{MULTIPLICATION SIGN}"
 
 
@@ -63,11 +63,8 @@ def _note(node: Node) -> str:
 
 
 def _spell_seconds(seconds: Json) -> str:
-    """A duration in the largest unit that gives a whole number of them; an expression as it is."""
-    if not isinstance(seconds, int | float):
-        return f"{_spell(seconds)} s"
-    size, unit = next(one for one in _UNITS if (seconds and seconds % one[0] == 0) or one[0] == 1)
-    return f"{seconds / size:.10g} {unit}"
+    """A duration in words; an expression as it is."""
+    return spell_duration(seconds) if isinstance(seconds, int | float) else f"{_spell(seconds)} s"
 
 
 def _many(node: Node) -> str:

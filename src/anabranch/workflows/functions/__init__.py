@@ -1,7 +1,7 @@
 """Workflows as typed Python functions, traced once into the definition that a file would be."""
 
 from anabranch.workflows.functions import expr
-from anabranch.workflows.functions.calls import HandlerFunction, choose, end, gate, task, wait, workflow_named
+from anabranch.workflows.functions.calls import HandlerFunction, choose, end, fan_in, gate, task, wait, workflow_named
 from anabranch.workflows.functions.declaration import WorkflowFunction, functions_in, workflow
 from anabranch.workflows.functions.symbols import item
 
@@ -11,6 +11,7 @@ __all__ = [
     "choose",
     "end",
     "expr",
+    "fan_in",
     "functions_in",
     "gate",
     "item",

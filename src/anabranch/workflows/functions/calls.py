@@ -6,17 +6,36 @@ from datetime import datetime
 from functools import update_wrapper
 from typing import Any, ClassVar, Generic, Literal, NoReturn, ParamSpec, TypedDict, TypeVar, Unpack, overload
 
-from anabranch.workflows.expressions.syntax import Expression
+from anabranch.workflows.expressions.syntax import Expression, Lookup
 from anabranch.workflows.functions.places import find_place, mistake_here
 from anabranch.workflows.functions.signature import read_fields
-from anabranch.workflows.functions.symbols import Symbol, item
-from anabranch.workflows.functions.tracing import Branch, Trace, TracedNode, adopt, current_trace, references_in
+from anabranch.workflows.functions.symbols import Symbol, expression_of, item
+from anabranch.workflows.functions.tracing import (
+    Branch,
+    Trace,
+    TracedNode,
+    adopt,
+    current_trace,
+    nodes_in,
+    references_in,
+)
 from anabranch.workflows.mistakes import nearest
 from anabranch.workflows.nodes import FanOutNode, TaskNode, WorkflowNode
 from anabranch.workflows.rules import declared_keys
 from anabranch.workflows.work import Handler, HandlerWork, Retry, WorkflowWork
 
-__all__ = ["HandlerFunction", "NodeCall", "Options", "choose", "end", "gate", "task", "wait", "workflow_named"]
+__all__ = [
+    "HandlerFunction",
+    "NodeCall",
+    "Options",
+    "choose",
+    "end",
+    "fan_in",
+    "gate",
+    "task",
+    "wait",
+    "workflow_named",
+]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -252,6 +271,32 @@ def gate(
     fields = None if answer is None else read_fields(answer, find_place())
     keys = {"timeout_seconds": timeout_seconds, "answer": fields, "name": name, **options}
     return trace.symbol(trace.add(name, "gate", keys))
+
+
+def fan_in(
+    first: Value,
+    *others: Value,
+    aggregation: Value = "collect",
+    name: str | None = None,
+    queue: str | None = None,
+    **options: Unpack[NodeOptions],
+) -> Any:
+    """A fan-in of several nodes, in this order: of what `.map` returns all results, of others the one."""
+    trace = _trace("fan_in")
+    after = [_source(trace, value) for value in (first, *others)]
+    keys = {"aggregation": aggregation, "name": name, "queue": queue, "after": after, **options}
+    return trace.symbol(trace.add("fan_in", "fan_in", keys, keeps_edges=True))
+
+
+def _source(trace: Trace, value: Value) -> Symbol:
+    """What stands for the node that a value is all of."""
+    if isinstance(value, Mapped):
+        return trace.symbol(value._fan_out)
+    expression = expression_of(value)
+    found = next(iter(nodes_in(value)), None) if isinstance(expression, Lookup) else None
+    if found is None or expression_of(trace.symbol(trace.nodes[found])) != expression:
+        raise mistake_here("fan_in collects what calls return, and this is something else", "Pass the call's value.")
+    return trace.symbol(trace.nodes[found])
 
 
 def wait(

@@ -105,7 +105,7 @@ class Links:
         for choice, number in self._homes(key)[:1]:
             if not any(parent in self.members[choice, number] for parent in (*found.strong, *found.weak)):
                 found.strong[choice] = None
-        strong, weak = self._reduce(found, node.after_any)
+        strong, weak = (list(found.strong), []) if node.keeps_edges else self._reduce(found, node.after_any)
         if node.after_any:
             return [*strong, *weak], list(node.after_any)
         ways = [parent for parent in strong if parent in found.groups[0]] if len(found.groups) == 1 else []

@@ -43,6 +43,7 @@ class TracedNode:
     after: tuple[str, ...] = ()
     after_any: tuple[str, ...] = ()
     branches: tuple[Branch, ...] = ()
+    keeps_edges: bool = False  # it comes after all that it names, also where one comes before another
     result: tuple[str, ...] = ()  # the path from its output to what its call gives
 
 

@@ -15,7 +15,7 @@ from anabranch.workflows.edges import Edges
 from anabranch.workflows.inputs import Input
 from anabranch.workflows.mistakes import MAX_MISTAKES, Mistake, Path, guess, nearest, quote, show
 from anabranch.workflows.nesting import nest
-from anabranch.workflows.nodes import NAME, NODES, AnyNode, ConditionalNode, FanOutNode, GateNode, Kind, Node
+from anabranch.workflows.nodes import NAME, NODES, AnyNode, ConditionalNode, FanInNode, FanOutNode, GateNode, Kind, Node
 from anabranch.workflows.reading import Read, read
 from anabranch.workflows.rules import Model, declared_keys
 from anabranch.workflows.stages import Declaration
@@ -292,6 +292,10 @@ class _Draft:
     def _linked(self, nodes: Mapping[str, AnyNode]) -> tuple[AnyNode, ...]:
         """The nodes with their edges, in order: it does not matter at which end an edge is written."""
         place = {name: number for number, name in enumerate(nodes)}
+        nodes = {
+            name: self._with_sources(node, nodes) if isinstance(node, FanInNode) else node
+            for name, node in nodes.items()
+        }
         linked = [
             replace(
                 node,
@@ -302,6 +306,12 @@ class _Draft:
         ]
         ordered, caught = in_order(linked)
         return (*ordered, *caught)
+
+    def _with_sources(self, node: FanInNode, nodes: Mapping[str, AnyNode]) -> FanInNode:
+        """A fan-in with the nodes that it collects, in the order of its depends_on, unless that is one fan-out."""
+        sources = tuple(name for name in self._all[node.name] if nodes[name].kind.has_tasks)
+        is_plain = [nodes[name].kind for name in sources] == [Kind.FAN_OUT]
+        return node if is_plain else replace(node, sources=sources)
 
 
 def _without_params(found: Read[M]) -> M | None:

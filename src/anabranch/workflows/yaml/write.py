@@ -89,7 +89,8 @@ def _aggregation(folding: tuple[Folding, ...]) -> Json:
 
 def _depends_on(node: AnyNode) -> dict[str, Json]:
     """What it waits for, said where the node is."""
-    all_of: list[Json] = [*node.after]
+    sources = node.sources if isinstance(node, FanInNode) else ()
+    all_of: list[Json] = [*sources, *(name for name in node.after if name not in sources)]
     any_of: list[Json] = [*node.after_any]
     if any_of:
         return {"depends_on": {**({"all_of": all_of} if all_of else {}), "any_of": any_of}}

@@ -64,8 +64,16 @@ select j.job_id || '-' || l.node || '-' || coalesce(i.key, x.idx::text) as task_
 select j.id as job, j.state, j.last_event from app.jobs j where j.id = any(%(jobs)s);
 
 -- name: job
--- A job by its id or the start of it: two rows mean that the start is not enough.
-select j.*, coalesce((select json_object_agg(l.name, l.value order by l.name) from app.labels l where l.job = j.id), '{}') as labels
+-- A job by its id or the start of it: two rows mean that the start is not enough. Idle: from its ends to its retries.
+select j.*,
+       case when j.generation > 0 then
+           (select extract(epoch from sum(r.at - coalesce(e.at, r.at)))::float from app.events r
+              left join lateral (select e.at from app.events e
+                                  where e.job = r.job and e.seq < r.seq
+                                    and e.kind in ('job.completed', 'job.failed', 'job.cancelled')
+                                  order by e.seq desc limit 1) e on true
+             where r.job = j.id and r.kind = 'job.retried') else 0 end as idle_seconds,
+       coalesce((select json_object_agg(l.name, l.value order by l.name) from app.labels l where l.job = j.id), '{}') as labels
   from app.jobs j
  where j.job_id >= %(job_id)s and j.job_id < %(job_id)s || 'g'
  order by j.job_id limit 2;
@@ -127,6 +135,13 @@ with wanted as (
 select j.id, j.job_id, j.identity, j.ordinal, j.scope, j.workflow, j.workflow_hash, j.parameters, j.priority, j.state,
        j.generation, null::jsonb as result, j.error, j.correlation_id, j.last_event, j.created_at, j.started_at,
        j.finished_at, j.parent,
+       case when j.generation > 0 then
+           (select extract(epoch from sum(r.at - coalesce(e.at, r.at)))::float from app.events r
+              left join lateral (select e.at from app.events e
+                                  where e.job = r.job and e.seq < r.seq
+                                    and e.kind in ('job.completed', 'job.failed', 'job.cancelled')
+                                  order by e.seq desc limit 1) e on true
+             where r.job = j.id and r.kind = 'job.retried') else 0 end as idle_seconds,
        coalesce((select json_object_agg(l.name, l.value order by l.name) from app.labels l where l.job = j.id), '{}') as labels
   from (select w.id from wanted w order by w.id desc limit %(limit)s) w
  cross join lateral (select x.* from app.jobs x where x.id = w.id limit 1) j
@@ -153,6 +168,10 @@ select j.job_id || '-' || l.node || '-' || t.index as task_id, l.node, t.index, 
           and (x.idx, x.attempt) > (case when l.id = %(lane)s then %(position)s else -1 end,
                                     case when l.id = %(lane)s then %(last)s else 0 end)
           and (%(attempt)s::integer is null or x.attempt = %(attempt)s)
+          and (not %(failed)s
+               or exists (select from app.attempts a where a.lane = x.lane and a.idx = x.idx and a.attempt = x.attempt)
+               or exists (select from app.outcomes o where o.lane = x.lane and o.idx = x.idx and o.attempt = x.attempt
+                             and o.outcome = 'failed'))
           and (%(index)s::text is null
                or x.idx = any(array(select k.idx from app.items k where k.lane = l.id and k.key = %(index)s)
                               || %(number)s::integer) and coalesce(i.key, x.idx::text) = %(index)s)
@@ -178,13 +197,31 @@ select n.job, n.name, n.state, w.node is not null as is_waiting, coalesce(l.widt
   left join lateral (
         select jsonb_agg(c.progress || jsonb_build_object('at', c.progress_at) order by c.idx) as said
           from app.claims c
-         where l.running between 1 and 20 and not l.closed and c.lane = l.id and c.progress is not null) s on true
+         where l.running between 1 and 100 and not l.closed and c.lane = l.id and c.progress is not null) s on true
  where n.job = any(%(jobs)s)
  order by n.job, n.position;
 
 -- name: parent
 -- The id of the job that runs another.
 select p.job_id from app.jobs p where p.id = %(parent)s;
+
+-- name: running_logs
+-- What the running attempts of a job's tasks have printed so far, in order, after a cursor; no trace of another is read.
+select j.job_id || '-' || l.node || '-' || t.index as task_id, l.node, t.index, t.attempt, t.log, t.metrics,
+       l.id as lane, t.position
+  from app.jobs j
+  join app.lanes l on l.job = j.id and l.purpose = 'work' and (%(node)s::text is null or l.node = %(node)s)
+ cross join lateral (
+       select x.idx as position, coalesce(i.key, x.idx::text) as index, x.attempt, x.log, x.metrics
+         from app.claims c
+         join app.traces x on x.lane = c.lane and x.idx = c.idx and x.attempt = c.attempt
+         left join app.items i on i.lane = x.lane and i.idx = x.idx
+        where c.lane = l.id) t
+ where j.id = %(job)s
+   and (l.id, t.position, t.attempt) > (%(lane)s, %(position)s, %(last)s)
+   and (%(attempt)s::integer is null or t.attempt = %(attempt)s)
+   and (%(index)s::text is null or t.index = %(index)s)
+ order by l.id, t.position, t.attempt limit %(limit)s;
 
 -- name: task_rows
 -- The tasks of a job as their rows stand, after a cursor, each with the process that holds or held it.

@@ -88,6 +88,13 @@ select o.job_id::text as job_id, o.name, o.tier || '://' || o.key as address, o.
   join app.outputs o using (tier, key)
  order by address, o.job_id
 
+-- name: publishing_items
+-- The published items that use some objects, in the order of the objects' addresses.
+select o.tier || '://' || o.key as address, o.collection || '/' || o.item as item
+  from unnest(%(tiers)s::text[], %(keys)s::text[]) as wanted (tier, key)
+  join app.outputs o using (tier, key)
+ order by address, item
+
 -- name: storage_marks
 -- The marks of the areas of storage, and where the process found them that noted them.
 select m.area, m.mark, m.url from app.storage_marks m;

@@ -13,7 +13,7 @@ from anabranch.adapters.postgres.connect import Role, connect
 from anabranch.adapters.postgres.database import call_text, translate
 from anabranch.adapters.postgres.store.rows import write_in_hand, write_token
 from anabranch.canonical import encode
-from anabranch.engine.model import Attempt, AttemptProgress, SessionId, TaskKey
+from anabranch.engine.model import Attempt, AttemptOutput, AttemptProgress, SessionId, TaskKey
 from anabranch.engine.ports import Holdings
 
 __all__ = ["PostgresHeartbeat"]
@@ -46,11 +46,19 @@ class PostgresHeartbeat:
             self._connection.execute(call_text("reconcile").encode(), (session, held, rights, None, read_at))
         return [Attempt(TaskKey(lane, index), number, token) for lane, index, number, token in row[0]]
 
+    def keep_output(self, session: SessionId, printed: Sequence[AttemptOutput]) -> set[TaskKey]:
+        """Keep what tasks have printed so far; those of which it was kept."""
+        return self._note("keep_output", session, [{**write_token(one.attempt), "log": one.text} for one in printed])
+
     def progress(self, session: SessionId, said: Sequence[AttemptProgress]) -> set[TaskKey]:
         """Note how far tasks are; those that were noted."""
-        written = encode([{**write_token(one.attempt), "progress": vars(one.progress)} for one in said])
+        return self._note(
+            "progress", session, [{**write_token(one.attempt), "progress": vars(one.progress)} for one in said]
+        )
+
+    def _note(self, function: str, session: SessionId, rows: Sequence[dict[str, object]]) -> set[TaskKey]:
         with translate(self._url):
-            row = self._connection.execute(call_text("progress").encode(), (session, written)).fetchone()
+            row = self._connection.execute(call_text(function).encode(), (session, encode(rows))).fetchone()
         return {TaskKey(lane, index) for lane, index in (row or [[]])[0]}
 
     def wait(self, timeout: timedelta) -> bool:

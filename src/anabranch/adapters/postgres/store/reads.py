@@ -158,14 +158,24 @@ class PostgresReads:
         return [Event(**row) for row in await self._list("events", job=job, after=after, limit=limit)]
 
     async def logs(
-        self, job: int, *, limit: int, after: str | None, node: str | None, index: str | None, attempt: int | None
+        self,
+        job: int,
+        *,
+        limit: int,
+        after: str | None = None,
+        node: str | None = None,
+        index: str | None = None,
+        attempt: int | None = None,
+        status: str | None = None,
     ) -> list[Trace]:
-        """What the attempts of a job printed and measured, in order."""
+        """What the attempts of a job printed and measured, in order: all, or those that are running or failed."""
         lane, position, last = _cursor(after, 3)
         number = index_of(index) if index else None
         rows = await self._list(
-            "logs", job=job, lane=lane, position=position, last=last, node=node, index=index, attempt=attempt,
-            number=number if isinstance(number, int) and number < 2**31 else None, limit=limit,
+            "running_logs" if status == "running" else "logs",
+            job=job, lane=lane, position=position, last=last, node=node, index=index, attempt=attempt,
+            number=number if isinstance(number, int) and number < 2**31 else None,
+            failed=status == "failed", limit=limit,
         )  # fmt: skip
         return [_trace(row) for row in rows]
 

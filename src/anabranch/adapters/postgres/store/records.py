@@ -43,9 +43,13 @@ class PostgresRecords:
 
     def published(self, addresses: Collection[str]) -> set[str]:
         """Those of these addresses that are published."""
+        return {*self.publishing_items(addresses)}
+
+    def publishing_items(self, addresses: Collection[str]) -> dict[str, str]:
+        """Those of these addresses that are published, each with the last of the items that use it."""
         parts = [address.partition("://") for address in addresses]
         tiers, keys = [tier for tier, _, _ in parts], [key for _, _, key in parts]
-        return {row["address"] for row in self._query("published_files", tiers=tiers, keys=keys)}
+        return {row["address"]: row["item"] for row in self._query("publishing_items", tiers=tiers, keys=keys)}
 
     def jobs(self, job_ids: Collection[str]) -> dict[str, JobRecord]:
         """Those of these jobs that are known."""

@@ -47,6 +47,10 @@ def find_times(tags: Mapping[str, str], name: str) -> Times | None:
 
 def find_wrong_day(name: str) -> str | None:
     """What looks like a day in a file's name, but is none of the calendar, as 20260229."""
+    return next((match[0] for match in _find_wrong_days(name)), None)
+
+
+def _find_wrong_days(name: str) -> Iterator[re.Match[str]]:
     for match in _LIKE_DAY.finditer(name):
         before = name[: match.start()]
         if _NO_DATE.search(before) or _NO_NUMBER.search(before):
@@ -54,8 +58,7 @@ def find_wrong_day(name: str) -> str | None:
         try:
             date(int(match[1]), int(match[3]), int(match[4]))
         except ValueError:
-            return match[0]
-    return None
+            yield match
 
 
 def _from_tag(tag: str, text: str, *, moments: bool) -> Times | None:
@@ -146,6 +149,8 @@ _NO_EARLY_DAY = re.compile(rf"(?<![a-z])(?:{_COUNTED})[-_. ]?$", re.IGNORECASE)
 
 
 def _from_name(stem: str) -> Times | None:
+    for match in _find_wrong_days(stem):  # its month or year is not that of the data either
+        stem = stem[: match.start()] + "#" * len(match[0]) + stem[match.end() :]
     for rule in _RULES:
         if found := list(_find(rule, stem)):
             start, end, several = _join(rule, stem, found)

@@ -73,7 +73,8 @@ begin
         if _traced then
             insert into app.traces (lane, idx, attempt, log, metrics)
             select e.lane, e.idx, e.attempt, e.log, e.metrics from unnest(_endings) e
-             where e.log is not null or e.metrics is not null;
+             where e.log is not null or e.metrics is not null
+                on conflict (lane, idx, attempt) do update set log = excluded.log, metrics = excluded.metrics;
         end if;
         rights := app.count_endings(_session, _endings, _closed);
     end if;

@@ -1,0 +1,40 @@
+"""Where to look at what a job published."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from anabranch.client import JobStatus
+from anabranch.client.catalog import file_path, item_path, tilejson_path
+from anabranch.errors import InputError
+
+__all__ = ["find_links"]
+
+
+def find_links(base_url: str, job: JobStatus) -> list[tuple[str, str]]:
+    """The URLs of the map, the items, their tiles and the files of a publishing job, with their names; else none."""
+    result: Any = job.result  # as the workflow's output says
+    if not isinstance(result, dict):
+        return []
+    items = [(one["collection"], one["id"]) for one in _read_list(result, "items", "collection", "id")]
+    outputs = list(_read_list(result, "outputs", "name", "kind"))
+    if not items:
+        return []
+    tiled = items if any(one["kind"] == "cog" for one in outputs) else []
+    try:
+        paths = [
+            ("map", "/"),
+            *(("item", item_path(*item)) for item in items),
+            *(("tiles", tilejson_path(*item)) for item in tiled),
+            *(("file", file_path(job.job_id, one["name"])) for one in outputs),
+        ]
+    except InputError:  # a result of the same shape that is no publication
+        return []
+    return [(name, base_url + path) for name, path in paths]
+
+
+def _read_list(result: dict[str, Any], key: str, *names: str) -> Iterator[dict[str, Any]]:
+    """The objects of a list that have texts of these names."""
+    found = result.get(key)
+    for one in found if isinstance(found, list) else ():
+        if isinstance(one, dict) and all(isinstance(one.get(name), str) for name in names):
+            yield one

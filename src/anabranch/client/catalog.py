@@ -1,0 +1,50 @@
+"""The catalog: its items, and the addresses of what is published."""
+
+from collections.abc import Sequence
+from functools import partial
+from urllib.parse import parse_qs, urlsplit
+
+from anabranch.client.calls import Call
+from anabranch.client.paths import segment
+from anabranch.contract.answer import JsonObject, Page, read
+from anabranch.contract.catalog import Item
+
+__all__ = ["file_path", "item_path", "items_call", "tile_path", "tilejson_path"]
+
+GRID = "WebMercatorQuad"
+MAX_PAGE_ITEMS = 200
+
+
+def items_call(
+    collection: str | None, bbox: Sequence[float] | None, datetime: str | None, token: str | None
+) -> Call[Page[Item]]:
+    """The request for a page of items."""
+    box = ",".join(map(str, bbox)) if bbox else None
+    query = {"collections": collection, "bbox": box, "datetime": datetime, "token": token, "limit": MAX_PAGE_ITEMS}
+    return Call(_read_page, "GET", "/stac/search", query=query)
+
+
+def _read_page(raw: JsonObject) -> Page[Item]:
+    following = (link["href"] for link in raw["links"] if link["rel"] == "next")
+    tokens = (parse_qs(urlsplit(href).query).get("token", [None])[0] for href in following)
+    return Page(tuple(map(partial(read, Item), raw["features"])), next(tokens, None))
+
+
+def item_path(collection: str, item: str) -> str:
+    """The path of an item."""
+    return f"/stac/collections/{segment(collection)}/items/{segment(item)}"
+
+
+def tilejson_path(collection: str, item: str) -> str:
+    """The path of the TileJSON of an item's raster."""
+    return f"/raster/collections/{segment(collection)}/items/{segment(item)}/{GRID}/tilejson.json"
+
+
+def tile_path(collection: str, item: str) -> str:
+    """The path of the tiles of an item's raster, with {z}, {x} and {y}."""
+    return f"/raster/collections/{segment(collection)}/items/{segment(item)}/tiles/{GRID}/{{z}}/{{x}}/{{y}}"
+
+
+def file_path(job_id: str, name: str) -> str:
+    """The path of a file that a job published."""
+    return f"/files/{segment(job_id)}/{segment(name)}"

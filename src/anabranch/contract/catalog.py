@@ -1,0 +1,36 @@
+"""What is published."""
+
+from html import escape
+
+from anabranch.contract.answer import Answer, JsonObject, JsonValue, answer
+
+__all__ = ["Item"]
+
+
+@answer
+class Item(Answer):
+    """A STAC item."""
+
+    id: str
+    collection: str
+    bbox: tuple[float, ...] | None
+    geometry: JsonValue
+    properties: JsonObject
+    assets: JsonObject
+    links: tuple[JsonValue, ...]
+
+    def find_link(self, rel: str) -> str | None:
+        """The URL of its first link with a relation, like `self` or `tilejson`."""
+        return next((link["href"] for link in self.links if link.get("rel") == rel), None)
+
+    def __str__(self) -> str:
+        time = self.properties.get("datetime") or self.properties.get("start_datetime") or "no time"
+        return f"{self.collection}/{self.id} ({time}): {', '.join(self.assets)}"
+
+    def _repr_html_(self) -> str:
+        """The item in a notebook: its name, its preview if it has one, and links to its assets."""
+        assets = {name: asset["href"] for name, asset in self.assets.items() if "href" in asset}
+        pictures = (asset["href"] for asset in self.assets.values() if "thumbnail" in (asset.get("roles") or ()))
+        picture = "".join(f'<br><img src="{escape(href)}" style="max-height: 12em">' for href in list(pictures)[:1])
+        links = " · ".join(f'<a href="{escape(href)}">{escape(name)}</a>' for name, href in assets.items())
+        return f"<b>{escape(self.id)}</b> in {escape(self.collection)}{picture}<br>{links}"
