@@ -41,6 +41,19 @@ async def save(engine: EngineHarness, claim: Claim, phase: str, number: int = 1,
 async def test_w5_the_last_checkpoint_is_what_the_next_attempt_goes_on_from(stack: Stack, kind: str) -> None:
     (task,) = await acts(stack, f"{kind} and fail")
     assert (task.attempts, task.result) == (3, ["phase 2", {"at": [2, 0.5]}, 2])
+    assert task.metadata == {"act": "and fail"}, "what the planner noted is shown"
+
+
+async def test_the_newest_checkpoint_of_a_task_is_shown(engine: EngineHarness) -> None:
+    job = await engine.reads.find((await engine.submit(fan_out(2))).job_id)
+    (claim, _) = await engine.claim(2)
+    assert await save(engine, claim, "first")
+    assert await save(engine, claim, "second", 2)
+    seen = await engine.reads.tasks(job.id, limit=9, after=None, node=None, status=None)
+    assert [task.checkpoint and (task.checkpoint.phase, task.checkpoint.attempt) for task in seen] == [
+        ("second", 1),
+        None,
+    ]
 
 
 async def test_w5_a_first_attempt_resumes_from_nothing_and_sees_its_own_checkpoints(stack: Stack) -> None:

@@ -301,6 +301,8 @@ async def test_ts9_an_owner_submits_so_many_jobs_in_a_day(database_url: str, tmp
         bulk = api.client.post("/api/jobs/bulk", content=lines, headers={**key, "Content-Type": "application/x-ndjson"})
         assert [json.loads(line)["status"] for line in bulk.text.splitlines()] == [202, 202, 429, 429]
         throttled(submit(6, key), "quota.jobs")
+        execution = {"inputs": {"message": "job 6"}}
+        throttled(api.client.post("/ogc/processes/echo/execution", json=execution, headers=key), "quota.jobs")
         assert submit(1, key).status_code == 200  # nor does it when none are left
         again = api.client.post("/api/jobs/bulk", content=lines, headers=bulk.request.headers)
         assert [json.loads(line)["status"] for line in again.text.splitlines()] == [200, 200, 429, 429]

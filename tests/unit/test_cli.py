@@ -24,6 +24,7 @@ from anabranch.cli.jobs import history, lists, status
 from anabranch.cli.jobs.follow import explain_unavailable, require_success
 from anabranch.cli.jobs.published import find_links
 from anabranch.cli.main import call
+from anabranch.cli.stack.plugins import PluginWatcher, explain_missing_plugins
 from anabranch.cli.terminal import completers
 from anabranch.cli.terminal.bars import NodeBars
 from anabranch.cli.terminal.completers import complete_job, complete_queue, complete_workflow
@@ -32,7 +33,7 @@ from anabranch.cli.terminal.progress import show_progress
 from anabranch.client import Event, Graph, JobStatus, Log, NotAllowed, TimedOut
 from anabranch.client import Progress as TaskProgress
 from anabranch.contract.answer import read
-from anabranch.embedded.home import CHILD_MARK, STACK_MARK, Home, Stack
+from anabranch.embedded.home import CHILD_MARK, STACK_MARK, Child, Home, Stack
 from anabranch.embedded.locate import Remote, find_home, find_remote
 from anabranch.embedded.processes import Process, boot_id, identify
 from anabranch.embedded.supervisor import Supervisor
@@ -887,3 +888,31 @@ def fill(home: Path) -> None:
 def find_files(home: Path) -> set[str]:
     found = {str(path.relative_to(home)) for path in home.rglob("*") if path.is_file()}
     return found - {"id", "lock", "cluster.json", "anabranch.toml"}
+
+
+def test_a_workflow_of_a_plugin_that_the_running_stack_lacks_says_so(
+    home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    stack = Stack(boot_id(), identify(os.getpid()) or Process(0, 0), plugins=(str(tmp_path / "old"), "mine"))
+    Home(home).acquire()
+    Home(home).write_stack(stack)
+    error = NotFound("workflow.not_found", "there is no workflow 'x'")
+    monkeypatch.setenv("ANABRANCH_PLUGINS", f"{tmp_path}/old,mine")
+    assert explain_missing_plugins(error, Home(home)) is error
+    monkeypatch.setenv("ANABRANCH_PLUGINS", f"{tmp_path}/old,{tmp_path}/new")
+    explained = explain_missing_plugins(error, Home(home))
+    assert explained.message.endswith(f"; the running stack was started without plugin {tmp_path}/new")
+
+
+def test_processes_are_ended_when_the_code_of_a_plugin_changes(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "plugin").mkdir()
+    watcher = PluginWatcher(Home(home), [str(tmp_path / "plugin")])
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as worker:
+        children = (Child("worker-1", identify(worker.pid) or Process(0, 0)),)
+        Home(home).acquire()
+        Home(home).write_stack(Stack(boot_id(), identify(os.getpid()) or Process(0, 0), children=children))
+        assert not watcher.restart_if_changed()
+        assert worker.poll() is None
+        (tmp_path / "plugin" / "jobs.py").touch()
+        assert watcher.restart_if_changed()
+        assert worker.wait(60) == -signal.SIGTERM

@@ -169,3 +169,10 @@ def test_a_package_may_name_the_submodules_that_workers_import(tmp_path: Path, m
     registry = load_plugins(["chosen_plugin"])
     assert "chosen" in registry.declarations
     assert registry.refused == {}
+
+
+def test_a_plugin_folder_has_a_folder_of_workflows(tmp_path: Path) -> None:
+    (tmp_path / "workflows").mkdir()
+    (tmp_path / "workflows" / "only.yaml").write_text("workflow_id: only\nnodes: {one: {handler: echo}}\n")
+    registry = load_plugins([str(tmp_path)])
+    assert (registry.refused, registry.declaration("only").workflow.id) == ({}, "only")

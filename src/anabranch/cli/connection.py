@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from anabranch.embedded.home import Home, Stack
-from anabranch.embedded.locate import find_api, find_stack
-from anabranch.errors import Unavailable
+from anabranch.embedded.locate import find_api, find_home, find_remote, find_stack
+from anabranch.errors import NotFound, Unavailable
 
 if TYPE_CHECKING:
     from anabranch.client import Client
@@ -21,7 +21,14 @@ def connect(home: Home | None = None, *, timeout: float | None = None) -> Iterat
     """A client of the API that the settings name, otherwise of the one that runs in the home."""
     url, key = find_api(home)
     with open_client(url, key, timeout=timeout) as client:
-        yield client
+        try:
+            yield client
+        except NotFound as error:
+            if error.code != "workflow.not_found" or find_remote().url:
+                raise
+            from anabranch.cli.stack.plugins import explain_missing_plugins  # plugins take long to import
+
+            raise explain_missing_plugins(error, home or find_home()) from None
 
 
 @contextmanager

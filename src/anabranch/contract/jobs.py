@@ -25,6 +25,7 @@ __all__ = [
     "Log",
     "Node",
     "Progress",
+    "SavedCheckpoint",
     "StageResult",
     "SubmittedJob",
     "Task",
@@ -230,6 +231,15 @@ class JobStatus(JobSummary):
 
 
 @answer
+class SavedCheckpoint(Answer):
+    """The phase from which the next attempt of a task would go on, and the attempt that saved it."""
+
+    phase: str
+    attempt: int
+    at: datetime
+
+
+@answer
 class Task(Answer):
     """A task with its parameters and its result or error."""
 
@@ -248,6 +258,10 @@ class Task(Answer):
     due_at: datetime | None
     progress: Progress | None
     """How far it is, if it runs and reports it."""
+    metadata: JsonObject | None
+    """What the planner of its stage noted of it, if it did."""
+    checkpoint: SavedCheckpoint | None
+    """The newest checkpoint that its handler saved, if it did."""
     result: JsonValue
     error: JobError | None
 

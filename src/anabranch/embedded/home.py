@@ -39,6 +39,7 @@ class Stack:
     database_url: str | None = None
     cluster: Process | None = None
     children: tuple[Child, ...] = ()
+    plugins: tuple[str, ...] = ()
 
 
 class Home:
@@ -229,4 +230,5 @@ def _parse(data: Any) -> Stack:  # what json.loads gave
         database_url=data["database_url"],
         cluster=Process(**data["cluster"]) if data["cluster"] else None,
         children=tuple(Child(child["role"], Process(**child["process"])) for child in data["children"]),
+        plugins=tuple(data.get("plugins", ())),
     )

@@ -56,8 +56,10 @@ class Supervisor:
         on_stop: Callable[[], None] = _ignore,
         grace: timedelta = timedelta(seconds=30),
         log_to_files: bool = False,
+        plugins: Sequence[str] = (),
     ) -> None:
         self.home = home
+        self._plugins = tuple(plugins)
         self._cluster = database if isinstance(database, Cluster) else None
         self._database_url = database if isinstance(database, str) else ""
         self._address = (host, port)
@@ -157,7 +159,7 @@ class Supervisor:
         children = [Child(supervised.role, found) for supervised in self._children if (found := _identity(supervised))]
         supervisor = identify(os.getpid()) or Process(os.getpid(), 0)
         server = _identity(self._server) if self._server else None
-        stack = Stack(boot_id(), supervisor, url, self._database_url or None, server, tuple(children))
+        stack = Stack(boot_id(), supervisor, url, self._database_url or None, server, tuple(children), self._plugins)
         self.home.write_stack(stack)
         return stack
 

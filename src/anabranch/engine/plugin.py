@@ -31,6 +31,7 @@ from anabranch.workflows.yaml.load import Loaded, load_yaml
 __all__ = ["Registry", "is_folder", "load_plugins", "loaded_modules"]
 
 MODULE_LIST_NAME = "PLUGIN_MODULES"
+WORKFLOWS = "workflows"  # the folder of a plugin that has its workflow files
 log = structlog.get_logger()
 
 
@@ -230,12 +231,13 @@ def load_plugins(extra: Iterable[str] = ()) -> Registry:
                 registry.add(module)
                 for folder in map(Path, getattr(module, "__path__", ())):
                     registry.add_folder(folder)
-                    registry.add_folder(folder / "workflows")
+                    registry.add_folder(folder / WORKFLOWS)
             except (Exception, SystemExit) as error:  # noqa: BLE001  # a plugin's code may do anything when imported
                 ours = isinstance(error, DefinitionError)  # it says by itself what is wrong
                 registry.refuse(name, str(error) if ours else f"{type(error).__name__}: {error}")
         if is_folder(plugin):
             registry.add_folder(Path(plugin).expanduser())
+            registry.add_folder(Path(plugin).expanduser() / WORKFLOWS)
     registry.resolve()
     return registry
 
@@ -250,7 +252,8 @@ def _loaders(plugin: str) -> Iterator[tuple[str, Callable[[], ModuleType]]]:
     if is_folder(plugin):
         folder = Path(plugin).expanduser()
         modules = sorted(folder.glob("*.py"))
-        for path in modules if modules or any(_yaml_in(folder)) else [folder]:
+        spelled = any(_yaml_in(folder)) or any(_yaml_in(folder / WORKFLOWS))
+        for path in modules if modules or spelled else [folder]:
             yield str(path), partial(_load_file, path)
         return
     yield plugin, partial(importlib.import_module, plugin)

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from anabranch.canonical import Json, JsonObject
-from anabranch.contract.jobs import Progress, TaskCounts
+from anabranch.contract.jobs import Progress, SavedCheckpoint, TaskCounts
 from anabranch.engine.failure import Failure
 from anabranch.engine.model import Job, JobState, NodeState
 from anabranch.enums import NodeStatus
@@ -97,6 +97,8 @@ class TaskDetail:
     finished_at: datetime | None
     due_at: datetime | None
     progress: Progress | None
+    metadata: JsonObject | None
+    checkpoint: SavedCheckpoint | None
     result: Json | None
     error: Failure | None
     cursor: str

@@ -24,7 +24,8 @@ class Saves(Job):
     def create_tasks_for_stage(self, stage: int, params: dict[str, Any]) -> list[TaskSpec]:
         acts = [act.split(" ", 1) for act in params["acts"]]
         more = {"file": params.get("file")}
-        return [TaskSpec({"act": act, **more}, n, f"save_{kind}") for n, (kind, act) in enumerate(acts)]
+        made = enumerate(acts)
+        return [TaskSpec({"act": act, **more}, n, f"save_{kind}", {"act": act}) for n, (kind, act) in made]
 
 
 @register_job

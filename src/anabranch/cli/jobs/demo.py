@@ -51,7 +51,7 @@ def _start() -> None:
     """Start a stack if none is up; it stays up, because its page shows what was published."""
     if not (find_remote().url or find_home().read_stack()):
         with interrupt_on_signals():
-            start_for_command()
+            start_for_command(stays=True)
 
 
 def _submit(client: Client, path: Path) -> str:

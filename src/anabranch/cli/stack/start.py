@@ -19,7 +19,7 @@ from anabranch.embedded.locate import find_home
 from anabranch.embedded.orphans import clear_orphans
 from anabranch.embedded.processes import send
 from anabranch.engine.plugin import is_folder, load_plugins
-from anabranch.errors import DefinitionError
+from anabranch.errors import Conflict, DefinitionError
 from anabranch.settings import Settings
 
 __all__ = [
@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 
-def start(settings: Settings) -> Stack:
+def start(settings: Settings, *, reload: bool = False) -> Stack:
     """Start the stack in the background and wait until it is ready; on failure nothing is left of it."""
     asks_for_keys(settings.auth, settings.host)  # refuses an open address without keys
     home = Home(settings.home)
@@ -46,17 +46,31 @@ def start(settings: Settings) -> Stack:
     environment = {**os.environ, **{f"ANABRANCH_{name.upper()}": value for name, value in chosen.items()}}
     try:
         with interrupt_on_signals():
-            return start_detached(own_command("up", "--log-to-files", "--json"), environment, home, is_ready)
+            command = own_command("up", "--log-to-files", "--json", *(["--reload"] if reload else []))
+            return start_detached(command, environment, home, is_ready)
     except SupervisorEnded as ended:
         raise parse_relayed_error(ended.said, ended.exit_code) or ended from None
 
 
-def start_for_command() -> Stack:
-    """Start a stack for a command that needs one, on any free port."""
-    settings = prepare(quiet=True, port=0)
+def start_for_command(*, stays: bool = False) -> Stack:
+    """Start a stack for a command that needs one, on any free port; one that stays up uses its own port if it is free.
+
+    So the links of a stack that stays are valid after the next `up`.
+    """
+    settings = prepare(quiet=True)
+    if not (stays and _is_free(settings.host, settings.port)):
+        settings = prepare(quiet=True, port=0)
     require_plugins(settings)
     note(f"starting a stack in {settings.home}")
     return start(settings)
+
+
+def _is_free(host: str, port: int) -> bool:
+    try:
+        listen(host, port).close()
+    except Conflict:
+        return False
+    return True
 
 
 @contextmanager

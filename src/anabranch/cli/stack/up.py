@@ -14,6 +14,7 @@ from anabranch.cli.connection import is_ready
 from anabranch.cli.setup import prepare, warn_of_unknown
 from anabranch.cli.stack.database import StackDatabase
 from anabranch.cli.stack.home_key import HomeKey
+from anabranch.cli.stack.plugins import PluginWatcher, spell_plugins
 from anabranch.cli.stack.start import own_command, require_plugins, start
 from anabranch.cli.terminal.options import Json
 from anabranch.cli.terminal.output import note, print_json, print_line
@@ -31,6 +32,9 @@ def up(
     queues: Annotated[str | None, typer.Option(help="Serve only these queues, separated by commas.")] = None,
     port: Annotated[int | None, typer.Option(min=0, max=65535, help="The API's port; 0 chooses a free one.")] = None,
     host: Annotated[str | None, typer.Option(help="The address the API listens on.")] = None,
+    reload: Annotated[
+        bool, typer.Option("--reload", help="Restart workers and API when the code of a plugin changes.")
+    ] = False,
     json: Json = False,
     log_to_files: Annotated[bool, typer.Option("--log-to-files", hidden=True)] = False,
 ) -> None:
@@ -40,12 +44,12 @@ def up(
         warn_of_unknown()
         require_plugins(settings)
     if detach:
-        _show(start(settings), settings, json)
+        _show(start(settings, reload=reload), settings, json)
         return
-    _supervise(settings, log_to_files, json)
+    _supervise(settings, log_to_files, json, reload=reload)
 
 
-def _supervise(settings: Settings, log_to_files: bool, json: bool) -> None:
+def _supervise(settings: Settings, log_to_files: bool, json: bool, *, reload: bool) -> None:
     home_key = HomeKey(Home(settings.home), needed=asks_for_keys(settings.auth, settings.host))
     forget("api_key")  # only commands need it, no process of the stack (S5)
     home, database = Home(settings.home), StackDatabase(Home(settings.home), connections_needed(settings.workers))
@@ -63,6 +67,12 @@ def _supervise(settings: Settings, log_to_files: bool, json: bool) -> None:
         join(settings, url)
         home_key.begin(url)
 
+    def announce(stack: Stack) -> None:
+        if reload:
+            PluginWatcher(home, settings.plugins).start()
+        if not log_to_files:
+            _announce(stack, settings, json)
+
     Supervisor(
         home,
         settings.database_url.get_secret_value() if settings.database_url else Cluster(home),
@@ -70,11 +80,12 @@ def _supervise(settings: Settings, log_to_files: bool, json: bool) -> None:
         host=settings.host,
         port=settings.port,
         prepare=prepare,
-        on_start=lambda stack: None if log_to_files else _announce(stack, settings, json),
+        on_start=announce,
         on_death=database.end_session,
         on_stop=home_key.end,
         grace=timedelta(seconds=40),  # longer than a worker's grace period for its handlers
         log_to_files=log_to_files,
+        plugins=spell_plugins(settings.plugins),
     ).run()
 
 

@@ -46,6 +46,7 @@ from anabranch.serving.stac.queryables import Queryables
 from anabranch.serving.stac.search.bounds import BOUNDS
 from anabranch.serving.stac.search.cql2 import parse_filter, spell_out
 from anabranch.serving.stac.search.request import check_request
+from anabranch.serving.stac.search.times import filter_times
 
 __all__ = ["describe_stac", "make_stac"]
 
@@ -78,6 +79,9 @@ class Reader(CoreCrudClient):  # type: ignore[misc]  # of a package without type
         search_request.limit = min(search_request.limit or BOUNDS.page, BOUNDS.page)
         if area := _find_area(search_request.bbox):
             search_request.bbox, search_request.intersects = None, MultiPolygon.model_validate(area)
+        if not search_request.filter_expr and (condition := filter_times(search_request.query or {})):
+            search_request.query, search_request.filter_expr = None, condition
+            search_request.filter_lang = "cql2-json"
         search_request.filter_expr = spell_out(search_request.filter_expr)
         return await _named(await super()._search_base(search_request, request), request)
 

@@ -12,7 +12,7 @@ from anabranch.adapters.postgres.store.rows import Row, index_of, read_definitio
 from anabranch.canonical import Json, JsonObject
 from anabranch.contract.answer import read
 from anabranch.contract.control import Limit, Queue, Worker
-from anabranch.contract.jobs import Progress, TaskCounts
+from anabranch.contract.jobs import Progress, SavedCheckpoint, TaskCounts
 from anabranch.contract.stack import TaskRow
 from anabranch.engine.failure import Failure
 from anabranch.engine.model import TERMINAL_STATES, Event, Job, JobState, LimitKind, NodeState, SessionKind, Tombstone
@@ -309,7 +309,8 @@ def _node(row: Row) -> NodeDetail:
 
 def _task(row: Row) -> TaskDetail:
     progress, error = row["progress"] and read(Progress, row["progress"]), Failure.read(row["error"])
-    return TaskDetail(**{**_placed(row, "lane", "position"), "progress": progress, "error": error})
+    saved = row["checkpoint"] and read(SavedCheckpoint, row["checkpoint"])
+    return TaskDetail(**{**_placed(row, "lane", "position"), "progress": progress, "checkpoint": saved, "error": error})
 
 
 def _letter(row: Row) -> DeadLetter:

@@ -12,7 +12,14 @@ from anabranch.canonical import Json, decode
 from anabranch.geo.boxes import Box
 from anabranch.serving.stac.search.bounds import BOUNDS, refuse
 from anabranch.serving.stac.search.geojson import check_bbox, check_geometry
-from anabranch.serving.stac.search.times import compare_times, is_time
+from anabranch.serving.stac.search.times import (
+    check_order,
+    compare_times,
+    is_comparison,
+    is_time,
+    is_time_property,
+    read_texts,
+)
 
 __all__ = ["SHOWN_ONLY", "check_filter", "check_property", "check_text", "check_values", "parse_filter", "spell_out"]
 
@@ -76,8 +83,8 @@ def check_filter(given: object) -> None:
 def spell_out(given: Any, *, temporal: bool = False) -> Any:  # JSON
     """A filter in pgstac's terms, which knows no boxes, and takes `datetime` for an item's start.
 
-    A box becomes its area, `datetime` in a temporal operator the item's whole interval, and a comparison with a date or
-    timestamp a temporal operator.
+    A box becomes its area, `datetime` in a temporal operator the item's whole interval, and a comparison of times a
+    temporal operator.
     """
     if isinstance(given, list):
         return [spell_out(part, temporal=temporal) for part in given]
@@ -90,6 +97,9 @@ def spell_out(given: Any, *, temporal: bool = False) -> Any:  # JSON
         return ITEM_INTERVAL
     operator = str(given.get("op")).lower()
     within = operator.startswith(TEMPORAL)
+    if not within and is_comparison(operator):
+        check_order(operator, given.get("args"))
+        given = {**given, "args": read_texts(given.get("args"))}
     if _has_time(given.get("args")) and not within:
         return compare_times(operator, given["args"])
     return {name: spell_out(part, temporal=within) for name, part in given.items()}
@@ -98,7 +108,7 @@ def spell_out(given: Any, *, temporal: bool = False) -> Any:  # JSON
 def _has_time(args: object) -> bool:
     parts = args if isinstance(args, list) else []
     listed = [each for part in parts if isinstance(part, list) for each in part]
-    return sum(map(is_time, (*parts, *listed))) > 0  # all of them are checked
+    return sum(map(is_time, (*parts, *listed))) > 0 or (len(parts) > 1 and all(map(is_time_property, parts)))
 
 
 def check_values(given: object, where: str) -> None:
