@@ -150,3 +150,10 @@ def test_parameters_come_from_a_yaml_file_and_above_it_from_the_command_line(tmp
     file = tmp_path / "p.yml"
     file.write_text("n: 1\nnames: [a, b]\n")
     assert read_parameters(["n=2"], file).values == {"n": 2, "names": ["a", "b"]}
+
+
+def test_a_field_of_an_answer_that_is_a_string_keeps_its_text() -> None:
+    given = read_parameters(["why=5", "approved=true"], None)
+    assert given.values == {"why": 5, "approved": True}
+    fields = {"properties": {"why": {"type": "string"}, "approved": {"type": "boolean"}}}
+    assert given.as_declared(fields) == {"why": "5", "approved": True}
