@@ -1,7 +1,7 @@
 .DEFAULT_GOAL := help
 export NO_MKDOCS_2_WARNING := 1
 export PYTHONDONTWRITEBYTECODE := # else every process of the tests compiles each module again
-.PHONY: setup demo test proofs faults soak bench validator lint check lock reference docs clean help
+.PHONY: setup demo test proofs faults soak bench validator generator lint check lock reference docs clean help
 
 EXTRAS = $(shell .venv/bin/python -c \
 	'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"])')
@@ -26,6 +26,10 @@ bench: setup ## Measure the engine beside a bare loop and two peers; takes minut
 validator: setup ## Install stac-api-validator in an environment of its own; its tests are among the long proofs
 	@test -x .cache/validator-venv/bin/python || .venv/bin/uv venv --quiet --python .venv/bin/python .cache/validator-venv
 	@.venv/bin/uv pip install --quiet --system-certs --python .cache/validator-venv/bin/python stac-api-validator==0.6.8
+
+generator: setup ## Install openapi-python-client in an environment of its own; its test is among the long proofs
+	@test -x .cache/generator-venv/bin/python || .venv/bin/uv venv --quiet --python .venv/bin/python .cache/generator-venv
+	@.venv/bin/uv pip install --quiet --system-certs --python .cache/generator-venv/bin/python openapi-python-client==0.29.1
 
 proofs: setup ## Run the long proofs: faults on real processes, deep state machines; takes many minutes
 	.venv/bin/pytest -m slow --seeds 20 $(ARGS)

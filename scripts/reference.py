@@ -1,4 +1,4 @@
-"""Write what is made from code: pages of the reference, and the number of the schema's release."""
+"""Write what is made from code: pages of the reference, the OpenAPI document, the number of the schema's release."""
 
 import re
 from itertools import groupby
@@ -6,6 +6,9 @@ from pathlib import Path
 
 from anabranch.adapters.postgres.schema.files import Files
 from anabranch.api.health.prometheus import METRICS
+from anabranch.api.main import ROUTES
+from anabranch.api.openapi.document import DOCUMENT, assemble, write
+from anabranch.api.openapi.mounted import describe_raster, describe_stac
 from anabranch.codes import Code, all_codes
 
 REFERENCE = Path(__file__).parents[1] / "docs" / "reference"
@@ -98,3 +101,4 @@ if __name__ == "__main__":
     raise_release(Files())
     for name, page in PAGES.items():
         (REFERENCE / name).write_text(page())
+    DOCUMENT.write_text(write(assemble(ROUTES.routes, describe_stac(), describe_raster())))

@@ -903,7 +903,7 @@ async def test_what_may_be_kept_is_described(api: httpx.AsyncClient) -> None:
         described = paths[path]["get"]
         assert "ETag" in described["responses"]["200"]["headers"]
         assert "304" in described["responses"]
-        assert "If-None-Match" in [one["name"] for one in described["parameters"]]
+        assert {"$ref": "#/components/parameters/If-None-Match"} in described["parameters"]
     assert "JobStatus" in str(paths["/api/jobs/{job_id}"]["get"]["responses"]["200"])
 
 

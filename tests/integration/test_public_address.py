@@ -96,7 +96,6 @@ def problem(answer: httpx.Response, status: int, code: str) -> dict[str, Any]:  
         "/stac/collections",
         ITEM,
         "/stac/search",
-        "/openapi.json",
         f"/raster/{ITEM[6:]}/WebMercatorQuad/tilejson.json",
     ],
 )
@@ -106,6 +105,10 @@ def test_ts6_every_link_begins_with_the_public_url(public: Served, key: dict[str
     found = [link for link in links_of(told.json()) if "schema" not in link]
     assert found
     assert [link for link in found if not link.startswith(f"{PUBLIC}/") and link != PUBLIC] == []
+
+
+def test_ts6_the_description_names_the_public_url(public: Served, key: dict[str, str]) -> None:
+    assert public.client.get("/openapi.json", headers=key).json()["servers"] == [{"url": PUBLIC}]
 
 
 def test_ts6_links_of_the_public_url_can_be_followed(public: Served, key: dict[str, str]) -> None:

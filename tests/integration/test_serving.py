@@ -26,6 +26,7 @@ from psycopg import Connection, sql
 from psycopg.rows import TupleRow
 
 from anabranch.adapters.objects.bucket import Bucket
+from anabranch.api.openapi.document import load_document
 from anabranch.app import CATALOG_CONNECTIONS
 from anabranch.client import Client
 from anabranch.embedded.cluster import Cluster
@@ -251,6 +252,7 @@ def test_p6_no_address_shows_and_no_file_that_is_not_published(api: httpx.Client
         ("/stac/collections/scenes/items/none", 404, "item.not_found"),
         ("/stac/none", 404, "request.route"),
         ("/stac/_mgmt/health", 404, "request.route"),
+        ("/stac/api", 404, "request.route"),
         ("/stac/api.html", 404, "request.route"),
         ("/stac/search?token=none", 400, "catalog.query"),
         ("/stac/search?query=none", 400, "catalog.query"),
@@ -301,7 +303,7 @@ def test_o6_what_is_refused_is_a_problem_document(api: httpx.Client, path: str, 
             f"{ITEMS}/hills/preview.png",
             {"colormap": '{"a": [1, 2, 3]}'},
             "colormap must be an object whose names are whole numbers, the values of pixels, but one name is 'a'",
-            "/raster/api",
+            "/openapi.json",
         ),
         (
             f"{ITEMS}/hills/preview.png",
@@ -616,14 +618,12 @@ def test_s3_no_parameter_makes_the_api_call_anyone(api: httpx.Client) -> None:
 
 def test_s2_no_expression_is_evaluated(api: httpx.Client) -> None:
     problem(api.get(f"{ITEMS}/photo/point/-70.1,-33.5", params={"expression": "b1*0"}), 422, "raster.query")
-    assert "expression" not in api.get("/raster/api").text
 
 
 def test_r6_no_tile_is_drawn_with_padding(api: httpx.Client) -> None:
     tile = f"{ITEMS}/hills/tiles/WebMercatorQuad/4/8/5.png?rescale=480,1000"
     problem(api.get(f"{tile}&padding=1", timeout=5), 422, "raster.query")
-    for name in ("padding", "buffer"):
-        assert f'"{name}"' not in api.get("/raster/api").text
+    assert not {"padding", "buffer"} & load_document()["components"]["parameters"].keys()
 
 
 def test_r6_a_side_that_follows_the_other_is_bounded(api: httpx.Client, url: str, rasters: list[Raster]) -> None:

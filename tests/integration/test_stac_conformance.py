@@ -434,11 +434,11 @@ def test_a_collection_that_is_not_there_has_no_queryables(api: httpx.Client) -> 
 @pytest.mark.parametrize(
     "path",
     [
-        "/stac", "/stac/", "/stac/conformance", "/stac/api", "/stac/queryables", "/stac/collections",
+        "/stac", "/stac/", "/stac/conformance", "/stac/queryables", "/stac/collections",
         "/stac/collections/scenes", "/stac/collections/scenes/items", "/stac/collections/scenes/items/hills",
         "/stac/search?limit=1", "/raster/collections/scenes/items/hills/WebMercatorQuad/tilejson.json",
         "/raster/collections/scenes/items/hills/info", "/raster/collections/scenes/items/hills/preview.png",
-        "/raster/api", "/livez", "/readyz", "/api/jobs", "/api/workflows", "/api/handlers",
+        "/livez", "/readyz", "/api/jobs", "/api/workflows", "/api/handlers",
         "/errors", "/errors/internal", "/openapi.json", "/metrics", "/docs", "/",
     ],
 )  # fmt: skip

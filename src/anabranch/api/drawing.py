@@ -3,7 +3,7 @@
 from fastapi import Response
 
 from anabranch.api.answers.etags import CACHEABLE, answer_unless_cached
-from anabranch.api.answers.openapi import Responses
+from anabranch.api.openapi.declare import Responses
 
 __all__ = ["SVG_RESPONSES", "answer_svg"]
 

@@ -13,7 +13,6 @@ from anabranch.access import asks_for_keys
 from anabranch.api.answers.compression import Compression
 from anabranch.api.answers.errors import add_handlers
 from anabranch.api.answers.head import HeadByGet
-from anabranch.api.answers.openapi import Api
 from anabranch.api.health.loop_beat import LoopBeat
 from anabranch.api.health.loop_errors import LoopErrors
 from anabranch.api.health.measure import RequestCounts, RequestMetrics
@@ -117,12 +116,9 @@ def create_app(settings: Settings, database_url: str, on_refused: Callable[[], N
         monitor: Monitor = app.state.monitor  # made when the application starts
         await monitor.ping()
 
-    app = Api(
-        title="Anabranch",
-        summary="Durable geospatial workflows on PostgreSQL.",
-        version="1",
+    app = FastAPI(
         lifespan=lifespan,
-        openapi_url=None,  # described by a route of ours, which needs a scope as all do
+        openapi_url=None,  # the document is a file of the package, and its route needs a scope as all do
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,

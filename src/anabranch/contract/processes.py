@@ -109,12 +109,12 @@ class OgcJob(Answer):
     message: str
     """Why it failed, or what it waits for; otherwise empty."""
     created: datetime
-    started: datetime | None
-    finished: datetime | None
     updated: datetime
-    progress: int | None = field(metadata={"ge": 0, "le": 100})
-    """In percent; in a list only that of jobs that are successful."""
     links: tuple[Link, ...]
+    started: datetime | None = None
+    finished: datetime | None = None
+    progress: int | None = field(default=None, metadata={"ge": 0, "le": 100})
+    """In percent; in a list only that of jobs that are successful."""
 
 
 @answer

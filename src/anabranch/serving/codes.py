@@ -9,11 +9,11 @@ __all__ = ["CODES"]
 CODES: tuple[Code, ...] = (
     Code("asset.not_found", Kind.NOT_FOUND, "The item has no such raster.", "See the item's assets at /stac."),
     Code("asset.unreadable", Kind.INTERNAL, "A published raster can't be read.", "See the API's log; restore the file, or run the job again."),
-    Code("catalog.query", Kind.INVALID, "The catalog can't run this search.", "Fix the search; its parameters are described at /stac/api.", 400),
+    Code("catalog.query", Kind.INVALID, "The catalog can't run this search.", "Fix the search; its parameters are described at /openapi.json.", 400),
     Code("catalog.slow", Kind.UNAVAILABLE, "A search of the catalog took too long.", "Ask for a smaller area, time or page."),
     Code("item.not_found", Kind.NOT_FOUND, "The catalog has no such collection or item.", "List collections and items at /stac/collections and /stac/search."),
     Code("raster.outside", Kind.NOT_FOUND, "The requested area is outside the raster.", "Its bounds are in tilejson.json."),
-    Code("raster.query", Kind.INVALID, "The parameters for drawing or reading a raster are invalid.", "The routes and their parameters are described at /raster/api."),
+    Code("raster.query", Kind.INVALID, "The parameters for drawing or reading a raster are invalid.", "The routes and their parameters are described at /openapi.json."),
     Code("raster.size", Kind.INVALID, "The request is larger than one request may compute.", "Split it into several smaller requests."),
     Code("raster.slow", Kind.UNAVAILABLE, "The raster was not drawn in time.", "Ask for less, or try again later."),
     Code("serving.drivers", Kind.UNAVAILABLE, "GDAL was used in the API's process before its drivers were restricted.", "Import and use GDAL only in the handlers of plugins."),

@@ -116,8 +116,7 @@ function find(words) {
 }
 
 try {
-  const others = new Map([["stac", "stac/api"], ["raster", "raster/api"]]);
-  const api = await fetchJson(others.get(new URLSearchParams(location.search).get("of")) ?? "openapi.json");
+  const api = await fetchJson("openapi.json");
   for (const [tag, operations] of operationsOf(api)) {
     place.append(make("section", [make("h2", tag), ...operations.map((operation) => show(api, operation))]));
   }

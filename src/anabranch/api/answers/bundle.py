@@ -13,7 +13,7 @@ from zipfile import ZIP_DEFLATED, ZipFile
 import structlog
 
 from anabranch.api.answers.build import build_event, build_job, build_task, to_json
-from anabranch.api.answers.openapi import Responses
+from anabranch.api.openapi.declare import Responses
 from anabranch.canonical import decode
 from anabranch.contract.answer import build
 from anabranch.contract.jobs import Log

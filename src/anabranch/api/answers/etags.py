@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from fastapi import Header, Response
 
-from anabranch.api.answers.openapi import Responses
+from anabranch.api.openapi.declare import Responses
 from anabranch.serving.etags import has, tag_of
 
 __all__ = ["CACHEABLE", "IfNoneMatch", "allow_caching", "answer_unless_cached", "not_modified"]

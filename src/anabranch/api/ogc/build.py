@@ -162,9 +162,9 @@ def _job(job: Job, links: Links, form: ResponseForm | None, message: str, progre
         STATUSES[job.state],
         message,
         job.created_at,
+        updated,
+        links.of_job(job, form),
         job.started_at,
         job.finished_at,
-        updated,
         progress,
-        links.of_job(job, form),
     )

@@ -11,7 +11,6 @@ from pydantic import Field
 
 from anabranch.access import Scope
 from anabranch.api.answers.errors import respond
-from anabranch.api.answers.openapi import Responses, body, keyed, problems
 from anabranch.api.body import JsonBody, check_body
 from anabranch.api.deps import CurrentCaller, CurrentGateway, CurrentLimits, GivenKey, needs
 from anabranch.api.ogc.build import (
@@ -24,6 +23,7 @@ from anabranch.api.ogc.build import (
     build_summary,
 )
 from anabranch.api.ogc.execution import ExecuteRequest, ResponseForm, read_inputs
+from anabranch.api.openapi.declare import BODY_CODES, JOB_CODES, SUBMIT_CODES, Responses, body, keyed, problems
 from anabranch.api.paths import JobId, WorkflowId
 from anabranch.api.requests import LIMIT_DESCRIPTION, Labelled, Name
 from anabranch.api.submission import accept_job
@@ -44,6 +44,7 @@ EXCEPTION_TYPES = {
     "job.not_found": f"{EXCEPTIONS}/no-such-job",
     "results.not_ready": f"{EXCEPTIONS}/result-not-ready",
 }
+RESULT_CODES = ("results.failed", "results.dismissed", "results.not_ready")
 DISMISSED = "it was dismissed"
 CREATED: Responses = {
     201: {
@@ -128,7 +129,7 @@ async def list_processes(
     return ProcessList(found, links.of_page("/processes", "after", last))
 
 
-@router.get("/processes/{process_id}", dependencies=[READ], responses=problems(404))
+@router.get("/processes/{process_id}", dependencies=[READ], responses=problems("workflow.not_found"))
 async def show_process(process_id: WorkflowId, gateway: CurrentGateway, request: Request) -> Process:
     """A workflow as a process, with its inputs and its output."""
     return build_process(gateway.declaration(process_id), Links(request))
@@ -139,7 +140,7 @@ async def show_process(process_id: WorkflowId, gateway: CurrentGateway, request:
     dependencies=[needs(Scope.SUBMIT)],
     status_code=201,
     response_model_exclude_none=True,
-    responses={**CREATED, **problems(404, 409, 413, 415)},
+    responses={**CREATED, **problems(*BODY_CODES, *SUBMIT_CODES)},
     openapi_extra=keyed(body(ExecuteRequest, required=True)),
 )
 async def execute_process(
@@ -180,7 +181,7 @@ async def list_ogc_jobs(query: Annotated[OgcJobsQuery, Query()], gateway: Curren
     return OgcJobs(tuple(build_listed_job(job, links) for job in shown), links.of_page("/jobs", "before", last))
 
 
-@router.get("/jobs/{job_id}", dependencies=[READ], response_model_exclude_none=True, responses=problems(404, 409, 410))
+@router.get("/jobs/{job_id}", dependencies=[READ], response_model_exclude_none=True, responses=problems(*JOB_CODES))
 async def show_ogc_job(job_id: JobId, gateway: CurrentGateway, request: Request, response: Form = None) -> OgcJob:
     """Where a job stands."""
     return build_status(await gateway.reads.job(job_id), Links(request), response)
@@ -190,7 +191,7 @@ async def show_ogc_job(job_id: JobId, gateway: CurrentGateway, request: Request,
     "/jobs/{job_id}",
     dependencies=[needs(Scope.OPERATE)],
     response_model_exclude_none=True,
-    responses=problems(404, 409, 410),
+    responses=problems(*JOB_CODES, "job.ended", "job.busy"),
 )
 async def dismiss_job(job_id: JobId, caller: CurrentCaller, gateway: CurrentGateway, request: Request) -> OgcJob:
     """Dismiss a job: it is cancelled. One that has ended stays as it is."""
@@ -203,7 +204,7 @@ async def dismiss_job(job_id: JobId, caller: CurrentCaller, gateway: CurrentGate
     "/jobs/{job_id}/results",
     dependencies=[READ],
     response_class=JSONResponse,
-    responses={200: {"description": '`{"result": …}`, or the result alone'}, **problems(404, 409, 410)},
+    responses={200: {"description": '`{"result": …}`, or the result alone'}, **problems(*JOB_CODES, *RESULT_CODES)},
 )
 async def show_results(job_id: JobId, gateway: CurrentGateway, response: Form = None) -> JsonValue:
     """The results of a job that is successful."""

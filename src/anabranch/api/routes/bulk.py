@@ -10,10 +10,10 @@ from fastapi import APIRouter, Request, Response
 
 from anabranch.access import Scope
 from anabranch.api.answers.errors import describe
-from anabranch.api.answers.openapi import body, keyed, problems
 from anabranch.api.body import check_media_type, parse_object, too_large
 from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway, CurrentLimits, CurrentSettings, GivenKey, needs
 from anabranch.api.job_bodies import read_job
+from anabranch.api.openapi.declare import body, keyed, problems
 from anabranch.api.requests import JobRequest
 from anabranch.api.security.limits import JobCount, Limits
 from anabranch.api.streaming.ndjson import MEDIA_TYPES, Line, NdjsonResponse, read_batches
@@ -38,7 +38,7 @@ ANSWER_DESCRIPTION = "One object in each line, in the order of the request: `lin
     response_class=Response,
     responses={
         200: {"description": ANSWER_DESCRIPTION, "content": {MEDIA_TYPES[0]: ANSWER_SCHEMA}},
-        **problems(413, 415),
+        **problems("request.media_type", "request.too_large", "idempotency.key"),
     },
     openapi_extra=keyed(body(JobRequest, required=True, kinds=MEDIA_TYPES)),
 )

@@ -7,9 +7,9 @@ from fastapi import APIRouter, Query, Response
 
 from anabranch.access import Scope
 from anabranch.api.answers.build import build_dead_letter, build_job, build_page
-from anabranch.api.answers.openapi import body, problems
 from anabranch.api.body import JsonBody, check_body
 from anabranch.api.deps import CurrentCaller, CurrentGateway, needs
+from anabranch.api.openapi.declare import BODY_CODES, JOB_CODES, body, problems
 from anabranch.api.paths import JobId, NodeName
 from anabranch.api.requests import CancelRequest, DeadLettersQuery, ReplayRequest, RetryRequest
 from anabranch.contract.answer import Page
@@ -23,13 +23,18 @@ __all__ = ["router"]
 log = structlog.get_logger()
 router = APIRouter(prefix="/api", tags=["control"])
 NEEDS_OPERATE = needs(Scope.OPERATE)
-PROBLEMS = problems(404, 409, 410, 413, 415)
+GATE_CODES = ("gate.answer", "gate.not_found", "gate.ended", "gate.other", "job.busy")
+RETRY_CODES = (
+    *JOB_CODES,
+    *("retry.child", "retry.choice", "retry.nothing_failed", "retry.older", "retry.open"),
+    *("node.not_found", "job.busy", "workflow.definition_missing", "workflow.unreadable"),
+)
 
 
 @router.post(
     "/jobs/{job_id}/cancel",
     dependencies=[NEEDS_OPERATE],
-    responses=PROBLEMS,
+    responses=problems(*BODY_CODES, *JOB_CODES, "job.ended", "job.busy"),
     openapi_extra=body(CancelRequest, required=False),
 )
 async def cancel_job(job_id: JobId, given: JsonBody, caller: CurrentCaller, gateway: CurrentGateway) -> JobStatus:
@@ -44,7 +49,10 @@ async def cancel_job(job_id: JobId, given: JsonBody, caller: CurrentCaller, gate
     "/jobs/{job_id}/retry",
     status_code=202,
     dependencies=[NEEDS_OPERATE],
-    responses={200: {"model": Retry, "description": "A dry run: nothing has changed"}, **PROBLEMS},
+    responses={
+        200: {"model": Retry, "description": "A dry run: nothing has changed"},
+        **problems(*BODY_CODES, *RETRY_CODES),
+    },
     openapi_extra=body(RetryRequest, required=False),
 )
 async def retry_job(
@@ -64,7 +72,7 @@ async def retry_job(
 @router.post(
     "/jobs/{job_id}/signal/{node}",
     dependencies=[NEEDS_OPERATE],
-    responses=PROBLEMS,
+    responses=problems(*BODY_CODES, *JOB_CODES, *GATE_CODES),
     openapi_extra=body({"type": "object"}, required=False),
 )
 async def signal_gate(
@@ -89,7 +97,7 @@ async def list_dead_letters(query: Annotated[DeadLettersQuery, Query()], gateway
 @router.post(
     "/dead-letters/replay",
     dependencies=[NEEDS_OPERATE],
-    responses=PROBLEMS,
+    responses=problems(*BODY_CODES, *JOB_CODES, "replay.choice"),
     openapi_extra=body(ReplayRequest, required=True),
 )
 async def replay_dead_letters(given: JsonBody, caller: CurrentCaller, gateway: CurrentGateway) -> list[Replay]:

@@ -7,8 +7,8 @@ from fastapi import APIRouter, Query
 
 from anabranch.access import Scope
 from anabranch.api.answers.build import build_page
-from anabranch.api.answers.openapi import problems
 from anabranch.api.deps import CurrentGateway, needs
+from anabranch.api.openapi.declare import JOB_CODES, problems
 from anabranch.api.paths import JobId
 from anabranch.api.requests import RedeployQuery, TaskRowsQuery
 from anabranch.contract.answer import Page
@@ -19,9 +19,13 @@ __all__ = ["router"]
 
 log = structlog.get_logger()
 router = APIRouter(prefix="/api/db", tags=["database"])
+SCHEMA_CODES = (
+    *("database.busy", "database.locked", "database.newer", "database.not_allowed"),
+    *("database.migration_changed", "database.migration_missing", "database.migration_skipped"),
+)
 
 
-@router.get("/tasks/{job_id}", dependencies=[needs(Scope.ADMIN)], responses=problems(404, 409, 410))
+@router.get("/tasks/{job_id}", dependencies=[needs(Scope.ADMIN)], responses=problems(*JOB_CODES))
 async def list_task_rows(
     job_id: JobId, query: Annotated[TaskRowsQuery, Query()], gateway: CurrentGateway
 ) -> Page[TaskRow]:
@@ -37,13 +41,17 @@ async def show_statistics(gateway: CurrentGateway) -> Statistics:
     return await gateway.inspection.statistics()
 
 
-@router.get("/functions/test", dependencies=[needs(Scope.ADMIN)], responses=problems(409))
+@router.get("/functions/test", dependencies=[needs(Scope.ADMIN)], responses=problems(*SCHEMA_CODES))
 async def check_functions(gateway: CurrentGateway) -> CheckedFunctions:
     """Check that functions, tables and grants are those of this release; changes nothing."""
     return await gateway.inspection.check()
 
 
-@router.post("/schema/redeploy", dependencies=[needs(Scope.ADMIN)], responses=problems(409))
+@router.post(
+    "/schema/redeploy",
+    dependencies=[needs(Scope.ADMIN)],
+    responses=problems(*SCHEMA_CODES, "request.unconfirmed"),
+)
 async def redeploy_schema(query: Annotated[RedeployQuery, Query()], gateway: CurrentGateway) -> Redeployed:
     """Recreate functions, views, triggers and grants, in one transaction; tables and their rows stay."""
     if query.confirm != "yes":

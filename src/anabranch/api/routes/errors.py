@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter
 
-from anabranch.api.answers.openapi import problems
+from anabranch.api.openapi.declare import problems
 from anabranch.api.paths import ErrorCode
 from anabranch.codes import all_codes, find_code
 from anabranch.contract import stack
@@ -21,7 +21,7 @@ async def list_codes() -> list[stack.ErrorCode]:
     return [build(stack.ErrorCode, code) for code in all_codes()]
 
 
-@router.get("/{code}", responses=problems(404))
+@router.get("/{code}", responses=problems("error.not_found"))
 async def show_code(code: ErrorCode) -> stack.ErrorCode:
     """An error code."""
     found = find_code(code)

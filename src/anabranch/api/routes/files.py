@@ -13,6 +13,7 @@ from anabranch.adapters.postgres.store.outputs import Output
 from anabranch.api.answers.errors import respond
 from anabranch.api.answers.etags import IfNoneMatch
 from anabranch.api.deps import CurrentGateway, CurrentServing, needs
+from anabranch.api.openapi.declare import JOB_CODES, Responses, problems
 from anabranch.api.paths import JobId
 from anabranch.errors import AnabranchError, InputError, NotFound
 from anabranch.serving.etags import has
@@ -20,7 +21,18 @@ from anabranch.serving.subapps import Serving
 
 __all__ = ["router"]
 
-router = APIRouter(include_in_schema=False)
+router = APIRouter(tags=["files"])
+FILE_HEADERS = {
+    name: {"schema": {"type": "string"}}
+    for name in ("ETag", "Accept-Ranges", "Cache-Control", "Content-Disposition", "Content-Range")
+}
+BYTES = {"*/*": {"schema": {"type": "string", "format": "binary"}}}
+FILE_RESPONSES: Responses = {
+    200: {"description": "The file", "content": BYTES, "headers": FILE_HEADERS},
+    206: {"description": "The range of it", "content": BYTES, "headers": FILE_HEADERS},
+    304: {"description": "What the caller has kept is what there is", "headers": {"ETag": FILE_HEADERS["ETag"]}},
+}
+FILE_CODES = ("file.not_published", "file.lost", "file.range")
 
 MAX_RANGE_DIGITS = 18
 MAX_RANGE_POSITION = 10**MAX_RANGE_DIGITS
@@ -35,7 +47,8 @@ IfRange = Annotated[
 ]
 
 
-Name = Annotated[str, Path(max_length=1024)]
+Name = Annotated[str, Path(max_length=1024, description="The name of the file; it may have slashes.")]
+FileJobId = Annotated[str, Path(max_length=128, description="The whole id of a job.")]
 
 
 @dataclass(frozen=True)
@@ -51,17 +64,25 @@ class FileRequest:
 WantedFile = Annotated[FileRequest, Depends()]
 
 
-@router.api_route("/files/{job_id}/{name:path}", methods=["GET", "HEAD"], dependencies=[needs(Scope.READ)])
-async def fetch_file(
-    job_id: Annotated[str, Path(max_length=128)], name: Name, wish: WantedFile, serving: CurrentServing
-) -> Response:
+@router.head("/files/{job_id}/{name:path}", dependencies=[needs(Scope.READ)], include_in_schema=False)
+@router.get(
+    "/files/{job_id}/{name:path}",
+    dependencies=[needs(Scope.READ)],
+    response_class=Response,
+    responses={**FILE_RESPONSES, **problems(*FILE_CODES)},
+)
+async def fetch_file(job_id: FileJobId, name: Name, wish: WantedFile, serving: CurrentServing) -> Response:
     """A published file, or a range of it."""
     file = None if "\x00" in job_id + name else await serving.published.find(job_id, name)
     return await _serve(file, f"{job_id}/{name}", wish, serving)
 
 
-@router.api_route(
-    "/api/jobs/{job_id}/outputs/{name:path}", methods=["GET", "HEAD"], dependencies=[needs(Scope.OPERATE)]
+@router.head("/api/jobs/{job_id}/outputs/{name:path}", dependencies=[needs(Scope.OPERATE)], include_in_schema=False)
+@router.get(
+    "/api/jobs/{job_id}/outputs/{name:path}",
+    dependencies=[needs(Scope.OPERATE)],
+    response_class=Response,
+    responses={**FILE_RESPONSES, **problems(*JOB_CODES, *FILE_CODES)},
 )
 async def fetch_output(
     job_id: JobId, name: Name, wish: WantedFile, serving: CurrentServing, gateway: CurrentGateway

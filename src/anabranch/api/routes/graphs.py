@@ -7,9 +7,9 @@ from fastapi import APIRouter, Response
 from anabranch.access import Scope
 from anabranch.api.answers.build import build_graph
 from anabranch.api.answers.etags import IfNoneMatch
-from anabranch.api.answers.openapi import problems
 from anabranch.api.deps import CurrentGateway, needs
 from anabranch.api.drawing import SVG_RESPONSES, answer_svg
+from anabranch.api.openapi.declare import JOB_CODES, problems
 from anabranch.api.paths import JobId
 from anabranch.contract.jobs import Graph
 from anabranch.engine.model import Job
@@ -22,7 +22,11 @@ __all__ = ["router"]
 router = APIRouter(prefix="/api/jobs", tags=["jobs"])
 
 
-@router.get("/{job_id}/graph", dependencies=[needs(Scope.READ)], responses=problems(404, 409, 410))
+@router.get(
+    "/{job_id}/graph",
+    dependencies=[needs(Scope.READ)],
+    responses=problems(*JOB_CODES, "workflow.definition_missing", "workflow.unreadable"),
+)
 async def show_graph(job_id: JobId, gateway: CurrentGateway) -> Graph:
     """The nodes and edges of the workflow that a job was pinned to, with positions and the status of each node."""
     job = await gateway.reads.find(job_id)
@@ -34,7 +38,7 @@ async def show_graph(job_id: JobId, gateway: CurrentGateway) -> Graph:
     "/{job_id}/graph.svg",
     dependencies=[needs(Scope.READ)],
     response_class=Response,
-    responses={**SVG_RESPONSES, **problems(404, 409, 410)},
+    responses={**SVG_RESPONSES, **problems(*JOB_CODES, "workflow.definition_missing", "workflow.unreadable")},
 )
 async def draw_job(job_id: JobId, gateway: CurrentGateway, if_none_match: IfNoneMatch = None) -> Response:
     """The same as SVG, each node in the colour of its status."""

@@ -3,8 +3,8 @@
 from fastapi import APIRouter
 
 from anabranch.access import Scope
-from anabranch.api.answers.openapi import problems
 from anabranch.api.deps import CurrentGateway, needs
+from anabranch.api.openapi.declare import problems
 from anabranch.contract.workflows import Handler
 from anabranch.engine.worker.handler import describe_handler
 

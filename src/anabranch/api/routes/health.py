@@ -5,9 +5,9 @@ import asyncio
 from fastapi import APIRouter, Request, Response
 
 from anabranch.access import Scope
-from anabranch.api.answers.openapi import problems
 from anabranch.api.deps import CurrentGateway, CurrentMonitor, CurrentTick, needs
 from anabranch.api.health.diagnosis import OLDEST_TICK_SECONDS, worst
+from anabranch.api.openapi.declare import problems
 from anabranch.contract.answer import build
 from anabranch.contract.stack import Alive, Component, Health, Ready
 from anabranch.errors import Unavailable
@@ -33,7 +33,7 @@ async def show_health(monitor: CurrentMonitor, response: Response) -> Health:
     return Health(status, components, queues)
 
 
-@router.get("/livez", responses=problems(), response_model_exclude_none=True)
+@router.get("/livez", responses=problems("api.stalled"), response_model_exclude_none=True)
 async def show_life(request: Request, tick: CurrentTick) -> Alive:
     """Whether the event loop responds."""
     if tick.age > OLDEST_TICK_SECONDS:

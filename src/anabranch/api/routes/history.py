@@ -8,8 +8,8 @@ from fastapi.responses import StreamingResponse
 from anabranch.access import Scope
 from anabranch.api.answers.build import build_event, build_page
 from anabranch.api.answers.bundle import BUNDLE_RESPONSES, MEDIA_TYPE, pack
-from anabranch.api.answers.openapi import problems
 from anabranch.api.deps import CurrentGateway, CurrentJobWatcher, needs
+from anabranch.api.openapi.declare import JOB_CODES, problems
 from anabranch.api.paths import JobId
 from anabranch.api.requests import EventsQuery, LogsQuery, StreamQuery
 from anabranch.api.streaming.events import STREAM_RESPONSES, EventStream
@@ -26,7 +26,7 @@ LastEvent = Annotated[
 ]
 
 
-@router.get("/{job_id}/events", dependencies=[needs(Scope.READ)], responses=problems(404, 409, 410))
+@router.get("/{job_id}/events", dependencies=[needs(Scope.READ)], responses=problems(*JOB_CODES))
 async def list_events(job_id: JobId, query: Annotated[EventsQuery, Query()], gateway: CurrentGateway) -> Page[Event]:
     """Every change of a job and its nodes, in order."""
     job = (await gateway.reads.head(job_id)).job
@@ -34,7 +34,11 @@ async def list_events(job_id: JobId, query: Annotated[EventsQuery, Query()], gat
     return build_page(found, query.limit, build_event, lambda event: event.seq)
 
 
-@router.get("/{job_id}/logs", dependencies=[needs(Scope.READ)], responses=problems(404, 409, 410))
+@router.get(
+    "/{job_id}/logs",
+    dependencies=[needs(Scope.READ)],
+    responses=problems(*JOB_CODES, "node.not_found", "page.cursor"),
+)
 async def list_logs(job_id: JobId, query: Annotated[LogsQuery, Query()], gateway: CurrentGateway) -> Page[Log]:
     """The output and metrics of the attempts of a job's tasks, in order; running attempts too."""
     job = (await gateway.reads.head(job_id)).job
@@ -56,7 +60,7 @@ async def list_logs(job_id: JobId, query: Annotated[LogsQuery, Query()], gateway
     "/{job_id}/stream",
     dependencies=[needs(Scope.READ)],
     response_class=Response,
-    responses={**STREAM_RESPONSES, **problems(404, 409, 410)},
+    responses={**STREAM_RESPONSES, **problems(*JOB_CODES, "stream.too_many")},
 )
 async def stream_events(
     job_id: JobId,
@@ -74,7 +78,7 @@ async def stream_events(
     "/{job_id}/bundle",
     dependencies=[needs(Scope.OPERATE)],
     response_class=StreamingResponse,
-    responses={**BUNDLE_RESPONSES, **problems(404, 409, 410)},
+    responses={**BUNDLE_RESPONSES, **problems(*JOB_CODES)},
 )
 async def bundle_job(job_id: JobId, gateway: CurrentGateway) -> StreamingResponse:
     """A job, its definition, events, failed tasks and their logs, versions and masked settings, in one zip."""

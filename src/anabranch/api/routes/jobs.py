@@ -9,10 +9,10 @@ from fastapi import APIRouter, Query, Request, Response
 from anabranch.access import Scope
 from anabranch.api.answers.build import build_job, build_page, build_submitted, build_summary, build_task, to_text
 from anabranch.api.answers.etags import CACHEABLE, IfNoneMatch, allow_caching, not_modified
-from anabranch.api.answers.openapi import Responses, body, keyed, problems
 from anabranch.api.body import JsonBody
 from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway, CurrentLimits, GivenKey, needs
 from anabranch.api.job_bodies import check_job, read_job
+from anabranch.api.openapi.declare import BODY_CODES, JOB_CODES, SUBMIT_CODES, Responses, body, keyed, problems
 from anabranch.api.paths import JobId, WorkflowId
 from anabranch.api.requests import JobRequest, JobsQuery, SubmitQuery, TasksQuery
 from anabranch.api.security.limits import Limits
@@ -28,7 +28,7 @@ __all__ = ["router"]
 
 router = APIRouter(prefix="/api/jobs", tags=["jobs"])
 
-SUBMIT_PROBLEMS = problems(404, 409, 413, 415)
+SUBMIT_PROBLEMS = problems(*BODY_CODES, *SUBMIT_CODES)
 REPLAYED_HEADER = "Idempotency-Replayed"
 EXISTING_JOB: Responses = {200: {"model": SubmittedJob, "description": "The job already existed"}}
 
@@ -85,7 +85,7 @@ async def submit_job(
 @router.post(
     "/validate",
     dependencies=[needs(Scope.SUBMIT)],
-    responses=problems(404, 413, 415),
+    responses=problems(*BODY_CODES, "workflow.not_found", "job.parameters", "node.count"),
     openapi_extra=body(JobRequest, required=True),
 )
 async def validate_job(given: JsonBody, gateway: CurrentGateway) -> CheckedJob:
@@ -93,7 +93,7 @@ async def validate_job(given: JsonBody, gateway: CurrentGateway) -> CheckedJob:
     return check_job(given, gateway)
 
 
-@router.get("", dependencies=[needs(Scope.READ)], responses=problems(404, 409, 410))
+@router.get("", dependencies=[needs(Scope.READ)], responses=problems(*JOB_CODES))
 async def list_jobs(query: Annotated[JobsQuery, Query()], gateway: CurrentGateway) -> Page[JobSummary]:
     """Jobs, the newest first."""
     parent = (await gateway.reads.find(query.parent)).id if query.parent else None
@@ -112,7 +112,7 @@ async def list_jobs(query: Annotated[JobsQuery, Query()], gateway: CurrentGatewa
     "/status/{job_id}",
     dependencies=[needs(Scope.READ)],
     response_model=JobStatus,
-    responses={**CACHEABLE, **problems(404, 409, 410)},
+    responses={**CACHEABLE, **problems(*JOB_CODES)},
 )
 async def show_status(
     job_id: JobId, gateway: CurrentGateway, response: Response, if_none_match: IfNoneMatch = None
@@ -134,7 +134,7 @@ async def show_status(
     "/{job_id}",
     dependencies=[needs(Scope.READ)],
     response_model=JobStatus,
-    responses={**CACHEABLE, **problems(404, 409, 410)},
+    responses={**CACHEABLE, **problems(*JOB_CODES)},
 )
 async def show_job(
     job_id: JobId, gateway: CurrentGateway, response: Response, if_none_match: IfNoneMatch = None
@@ -143,7 +143,11 @@ async def show_job(
     return await show_status(job_id, gateway, response, if_none_match)
 
 
-@router.get("/{job_id}/tasks", dependencies=[needs(Scope.READ)], responses=problems(404, 409, 410))
+@router.get(
+    "/{job_id}/tasks",
+    dependencies=[needs(Scope.READ)],
+    responses=problems(*JOB_CODES, "node.not_found", "page.cursor"),
+)
 async def list_tasks(job_id: JobId, query: Annotated[TasksQuery, Query()], gateway: CurrentGateway) -> Page[Task]:
     """The tasks of a job, in order."""
     job = (await gateway.reads.head(job_id)).job

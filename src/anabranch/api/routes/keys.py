@@ -6,9 +6,9 @@ import structlog
 from fastapi import APIRouter, Query
 
 from anabranch.access import Scope
-from anabranch.api.answers.openapi import body, problems
 from anabranch.api.body import JsonBody, check_body
 from anabranch.api.deps import CurrentCaller, CurrentGateway, needs
+from anabranch.api.openapi.declare import BODY_CODES, body, problems
 from anabranch.api.paths import KeyId
 from anabranch.api.requests import KeysQuery, MakeKeyRequest
 from anabranch.contract.answer import Page, build
@@ -24,7 +24,7 @@ router = APIRouter(prefix="/api/keys", tags=["keys"])
     "",
     dependencies=[needs(Scope.ADMIN)],
     status_code=201,
-    responses=problems(413, 415),
+    responses=problems(*BODY_CODES, "key.invalid"),
     openapi_extra=body(MakeKeyRequest, required=True),
 )
 async def make_key(given: JsonBody, caller: CurrentCaller, gateway: CurrentGateway) -> NewKey:
@@ -41,7 +41,7 @@ async def list_keys(query: Annotated[KeysQuery, Query()], gateway: CurrentGatewa
     return await gateway.keys.list(limit=query.limit, before=query.before)
 
 
-@router.delete("/{key_id}", dependencies=[needs(Scope.ADMIN)], responses=problems(404))
+@router.delete("/{key_id}", dependencies=[needs(Scope.ADMIN)], responses=problems("key.not_found"))
 async def revoke_key(key_id: KeyId, caller: CurrentCaller, gateway: CurrentGateway) -> Key:
     """Revoke a key permanently; within a second no process accepts it."""
     revoked = await gateway.keys.revoke(key_id, caller.name)

@@ -4,9 +4,9 @@ import structlog
 from fastapi import APIRouter
 
 from anabranch.access import Scope
-from anabranch.api.answers.openapi import body, problems
 from anabranch.api.body import JsonBody, check_body
 from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway, needs
+from anabranch.api.openapi.declare import BODY_CODES, body, problems
 from anabranch.api.paths import Kind, LimitedName
 from anabranch.api.requests import LimitRequest, PauseRequest
 from anabranch.api.unknown_names import warn_of_unknown
@@ -21,7 +21,6 @@ __all__ = ["router"]
 log = structlog.get_logger()
 router = APIRouter(prefix="/api", tags=["limits"])
 NEEDS_OPERATE = needs(Scope.OPERATE)
-PROBLEMS = problems(404, 413, 415)
 PAUSE_BODY = body(PauseRequest, required=False)
 
 
@@ -31,26 +30,33 @@ async def list_queues(gateway: CurrentGateway) -> list[Queue]:
     return await gateway.reads.queues()
 
 
-@router.post("/queues/{name}/pause", dependencies=[NEEDS_OPERATE], responses=PROBLEMS, openapi_extra=PAUSE_BODY)
+@router.post(
+    "/queues/{name}/pause", dependencies=[NEEDS_OPERATE], responses=problems(*BODY_CODES), openapi_extra=PAUSE_BODY
+)
 async def pause_queue(name: LimitedName, given: JsonBody, caller: CurrentCaller, gateway: CurrentGateway) -> Paused:
     """Start no more tasks of a queue; running tasks continue."""
     return await _pause(gateway, caller, LimitKind.QUEUE, name, given)
 
 
-@router.post("/queues/{name}/resume", dependencies=[NEEDS_OPERATE], responses=PROBLEMS)
+@router.post("/queues/{name}/resume", dependencies=[NEEDS_OPERATE], responses=problems())
 async def resume_queue(name: LimitedName, caller: CurrentCaller, gateway: CurrentGateway) -> Paused:
     """Start tasks of a queue again."""
     return await _resume(gateway, caller, LimitKind.QUEUE, name)
 
 
-@router.post("/workflows/{name}/pause", dependencies=[NEEDS_OPERATE], responses=PROBLEMS, openapi_extra=PAUSE_BODY)
+@router.post(
+    "/workflows/{name}/pause",
+    dependencies=[NEEDS_OPERATE],
+    responses=problems(*BODY_CODES, "workflow.not_found"),
+    openapi_extra=PAUSE_BODY,
+)
 async def pause_workflow(name: LimitedName, given: JsonBody, caller: CurrentCaller, gateway: CurrentGateway) -> Paused:
     """Start no more tasks of a workflow's jobs; running tasks continue, and jobs can be submitted."""
     gateway.declaration(name)
     return await _pause(gateway, caller, LimitKind.WORKFLOW, name, given)
 
 
-@router.post("/workflows/{name}/resume", dependencies=[NEEDS_OPERATE], responses=PROBLEMS)
+@router.post("/workflows/{name}/resume", dependencies=[NEEDS_OPERATE], responses=problems("workflow.not_found"))
 async def resume_workflow(name: LimitedName, caller: CurrentCaller, gateway: CurrentGateway) -> Paused:
     """Start tasks of a workflow's jobs again."""
     if not await _is_limited(gateway, LimitKind.WORKFLOW, name):
@@ -67,7 +73,7 @@ async def list_limits(gateway: CurrentGateway) -> list[Limit]:
 @router.put(
     "/limits/{kind}/{name}",
     dependencies=[NEEDS_OPERATE],
-    responses=PROBLEMS,
+    responses=problems(*BODY_CODES, "limit.not_found"),
     openapi_extra=body(LimitRequest, required=True),
 )
 async def set_limit(
@@ -82,7 +88,7 @@ async def set_limit(
     return build(SetLimit, limit, warning=await _warn(gateway, kind, name))
 
 
-@router.delete("/limits/{kind}/{name}", dependencies=[NEEDS_OPERATE], responses=PROBLEMS)
+@router.delete("/limits/{kind}/{name}", dependencies=[NEEDS_OPERATE], responses=problems("limit.not_found"))
 async def remove_limit(kind: Kind, name: LimitedName, caller: CurrentCaller, gateway: CurrentGateway) -> Paused:
     """Remove a limit; a pause stays."""
     if not await _is_limited(gateway, kind, name):

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from fastapi import APIRouter, Response
 
 from anabranch.access import Scope
-from anabranch.api.answers.openapi import problems
 from anabranch.api.deps import CurrentMonitor, CurrentRequests, CurrentTick, needs
 from anabranch.api.health.measure import measure_process
 from anabranch.api.health.prometheus import CONTENT_TYPE, Sample, expose
+from anabranch.api.openapi.declare import problems
 from anabranch.engine.views import Gauges
 from anabranch.errors import AnabranchError
 

@@ -5,15 +5,14 @@ from pathlib import Path
 
 from fastapi import APIRouter, Request, Response
 
-from anabranch.api.answers.etags import IfNoneMatch, answer_unless_cached
+from anabranch.api.answers.etags import CACHEABLE, IfNoneMatch, answer_unless_cached
 from anabranch.api.deps import CurrentServing
+from anabranch.api.openapi.declare import Responses, problems
 from anabranch.errors import NotFound
 
 __all__ = ["router"]
 
-router = APIRouter(include_in_schema=False)
-
-READ_METHODS = ["GET", "HEAD"]
+router = APIRouter(tags=["pages"])
 FOLDER = Path(__file__).parents[2] / "ui"
 MEDIA_TYPES = {
     ".html": "text/html; charset=utf-8",
@@ -24,6 +23,12 @@ MEDIA_TYPES = {
     ".svg": "image/svg+xml",
     ".txt": "text/plain; charset=utf-8",
 }
+TEXT = {"schema": {"type": "string"}}
+PAGE_RESPONSES: Responses = {
+    **CACHEABLE,
+    200: {**CACHEABLE[200], "description": "The page", "content": {"text/html": TEXT}},
+}
+PART_RESPONSES: Responses = {**CACHEABLE, 200: {**CACHEABLE[200], "description": "The file", "content": {"*/*": TEXT}}}
 # Nothing of another origin, and no script that is not a file of ours.
 CONTENT_SECURITY_POLICY = "; ".join(
     (
@@ -40,36 +45,33 @@ CONTENT_SECURITY_POLICY = "; ".join(
 )
 
 
-@router.api_route("/", methods=READ_METHODS)
+@router.get("/", response_class=Response, responses={**PAGE_RESPONSES, **problems()})
 async def show_page(request: Request, serving: CurrentServing, if_none_match: IfNoneMatch = None) -> Response:
     """The map; tiles and catalog start to load in the background, unless the caller is anonymous."""
     if request.state.principal:
         serving.warm()
-    return _answer("index.html", request, if_none_match)
+    return _answer("index.html", if_none_match)
 
 
-@router.api_route("/docs", methods=READ_METHODS)
-async def show_reference(request: Request, if_none_match: IfNoneMatch = None) -> Response:
+@router.get("/docs", response_class=Response, responses={**PAGE_RESPONSES, **problems()})
+async def show_reference(if_none_match: IfNoneMatch = None) -> Response:
     """The API reference."""
-    return _answer("reference.html", request, if_none_match)
+    return _answer("reference.html", if_none_match)
 
 
-@router.api_route("/ui/{name:path}", methods=READ_METHODS)
-async def show_part(name: str, request: Request, if_none_match: IfNoneMatch = None) -> Response:
+@router.get("/ui/{name:path}", response_class=Response, responses={**PART_RESPONSES, **problems("request.route")})
+async def show_part(name: str, if_none_match: IfNoneMatch = None) -> Response:
     """A file of the pages."""
     if name not in _files():
         raise NotFound("request.route", f"the page has no {name}")
-    return _answer(name, request, if_none_match)
+    return _answer(name, if_none_match)
 
 
-def _answer(name: str, request: Request, if_none_match: str | None) -> Response:
+def _answer(name: str, if_none_match: str | None) -> Response:
     response = Response(_read(name), media_type=MEDIA_TYPES[Path(name).suffix])
     response.headers["Content-Security-Policy"] = CONTENT_SECURITY_POLICY
     response.headers["Referrer-Policy"] = "no-referrer"
-    answer = answer_unless_cached(response, if_none_match)
-    if request.method == "HEAD":
-        answer.body = b""  # its headers stay those of GET
-    return answer
+    return answer_unless_cached(response, if_none_match)
 
 
 @cache

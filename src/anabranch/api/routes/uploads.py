@@ -11,9 +11,9 @@ from fastapi import APIRouter, Header, Path, Query, Request, Response
 
 from anabranch.access import Scope
 from anabranch.api.answers.errors import InvalidRequest, Mistake
-from anabranch.api.answers.openapi import Responses, body, problems
 from anabranch.api.body import check_media_type
 from anabranch.api.deps import CurrentCaller, CurrentGateway, CurrentLimits, needs
+from anabranch.api.openapi.declare import Responses, body, problems
 from anabranch.api.requests import CompleteUploadQuery, UploadQuery
 from anabranch.contract.jobs import Uploaded, UploadedPart, UploadState
 from anabranch.storage.uploads import PART_BYTES, Upload
@@ -23,6 +23,10 @@ __all__ = ["router"]
 log = structlog.get_logger()
 router = APIRouter(prefix="/api/uploads", tags=["uploads"])
 
+UPLOAD_CODES = (
+    *("upload.checksum", "upload.name", "upload.too_large", "quota.bytes", "request.media_type"),
+    *("storage.full", "storage.path", "storage.unwritable"),
+)
 ANY_BYTES = "application/octet-stream"
 EXISTING_FILE: Responses = {
     200: {"model": Uploaded, "description": "The same file with the same name was uploaded before"}
@@ -41,7 +45,7 @@ Checksum = Annotated[
     "",
     status_code=201,
     dependencies=[needs(Scope.SUBMIT)],
-    responses={**EXISTING_FILE, **problems(413, 415)},
+    responses={**EXISTING_FILE, **problems(*UPLOAD_CODES)},
     openapi_extra=body({"type": "string", "format": "binary"}, required=True, kinds=[ANY_BYTES]),
 )
 async def upload_file(
@@ -61,7 +65,7 @@ async def upload_file(
     return _answer(kept, response)
 
 
-@router.get("/{sha256}", dependencies=[needs(Scope.SUBMIT)])
+@router.get("/{sha256}", dependencies=[needs(Scope.SUBMIT)], responses=problems("upload.name", "storage.path"))
 async def read_upload(
     sha256: Digest, query: Annotated[UploadQuery, Query()], caller: CurrentCaller, gateway: CurrentGateway
 ) -> UploadState:
@@ -76,7 +80,7 @@ async def read_upload(
     "/{sha256}/parts/{number}",
     status_code=201,
     dependencies=[needs(Scope.SUBMIT)],
-    responses=problems(413, 415),
+    responses=problems(*UPLOAD_CODES, "upload.part"),
     openapi_extra=body({"type": "string", "format": "binary"}, required=True, kinds=[ANY_BYTES]),
 )
 async def upload_part(
@@ -95,7 +99,10 @@ async def upload_part(
 
 
 @router.post(
-    "/{sha256}", status_code=201, dependencies=[needs(Scope.SUBMIT)], responses={**EXISTING_FILE, **problems(409, 413)}
+    "/{sha256}",
+    status_code=201,
+    dependencies=[needs(Scope.SUBMIT)],
+    responses={**EXISTING_FILE, **problems(*UPLOAD_CODES, "upload.incomplete")},
 )
 async def complete_upload(
     sha256: Digest,

@@ -4,8 +4,8 @@ import structlog
 from fastapi import APIRouter
 
 from anabranch.access import Scope
-from anabranch.api.answers.openapi import problems
 from anabranch.api.deps import CurrentGateway, needs
+from anabranch.api.openapi.declare import problems
 from anabranch.api.paths import Session
 from anabranch.contract.control import Drained, Worker
 
@@ -21,7 +21,7 @@ async def list_workers(gateway: CurrentGateway) -> list[Worker]:
     return await gateway.reads.sessions()
 
 
-@router.post("/{session}/drain", dependencies=[needs(Scope.OPERATE)], responses=problems(404))
+@router.post("/{session}/drain", dependencies=[needs(Scope.OPERATE)], responses=problems("worker.not_found"))
 async def drain_worker(session: Session, gateway: CurrentGateway) -> Drained:
     """Drain a worker: it claims no more tasks, and running tasks continue."""
     await gateway.controls.drain(session, draining=True)
@@ -29,7 +29,7 @@ async def drain_worker(session: Session, gateway: CurrentGateway) -> Drained:
     return Drained(id=session, draining=True)
 
 
-@router.post("/{session}/resume", dependencies=[needs(Scope.OPERATE)], responses=problems(404))
+@router.post("/{session}/resume", dependencies=[needs(Scope.OPERATE)], responses=problems("worker.not_found"))
 async def resume_worker(session: Session, gateway: CurrentGateway) -> Drained:
     """Let a worker claim tasks again."""
     await gateway.controls.drain(session, draining=False)

@@ -7,10 +7,10 @@ from fastapi import APIRouter, Response
 from anabranch.access import Scope
 from anabranch.api.answers.build import build_workflow, build_workflow_summary, to_text
 from anabranch.api.answers.etags import CACHEABLE, IfNoneMatch, answer_unless_cached
-from anabranch.api.answers.openapi import body, problems
 from anabranch.api.body import YAML_TYPES, YamlText
 from anabranch.api.deps import CurrentGateway, needs
 from anabranch.api.drawing import SVG_RESPONSES, answer_svg
+from anabranch.api.openapi.declare import BODY_CODES, body, problems
 from anabranch.api.paths import WorkflowId
 from anabranch.contract.answer import JsonObject, build
 from anabranch.contract.workflows import Refusal, Reloaded, Verdict, Workflow, WorkflowMistake, Workflows
@@ -34,7 +34,7 @@ async def list_workflows(gateway: CurrentGateway) -> Workflows:
 @router.post(
     "/validate",
     dependencies=[needs(Scope.READ)],
-    responses=problems(413, 415),
+    responses=problems(*BODY_CODES),
     openapi_extra=body({"type": "string"}, required=True, kinds=YAML_TYPES),
 )
 async def validate_workflow(text: YamlText, gateway: CurrentGateway) -> Verdict:
@@ -56,7 +56,7 @@ async def reload_workflows(gateway: CurrentGateway) -> Reloaded:
     "/{workflow_id}",
     dependencies=[needs(Scope.READ)],
     response_model=Workflow,
-    responses={**CACHEABLE, **problems(404)},
+    responses={**CACHEABLE, **problems("workflow.not_found")},
 )
 async def show_workflow(
     workflow_id: WorkflowId, gateway: CurrentGateway, if_none_match: IfNoneMatch = None
@@ -66,7 +66,7 @@ async def show_workflow(
     return answer_unless_cached(Response(text, media_type="application/json"), if_none_match)
 
 
-@router.get("/{workflow_id}/schema", dependencies=[needs(Scope.READ)], responses=problems(404))
+@router.get("/{workflow_id}/schema", dependencies=[needs(Scope.READ)], responses=problems("workflow.not_found"))
 async def show_schema(workflow_id: WorkflowId, gateway: CurrentGateway) -> JsonObject:
     """The JSON Schema of a workflow's inputs."""
     return gateway.declaration(workflow_id).inputs_schema
@@ -76,7 +76,7 @@ async def show_schema(workflow_id: WorkflowId, gateway: CurrentGateway) -> JsonO
     "/{workflow_id}/graph.svg",
     dependencies=[needs(Scope.READ)],
     response_class=Response,
-    responses={**SVG_RESPONSES, **problems(404)},
+    responses={**SVG_RESPONSES, **problems("workflow.not_found")},
 )
 async def draw_workflow(
     workflow_id: WorkflowId, gateway: CurrentGateway, if_none_match: IfNoneMatch = None

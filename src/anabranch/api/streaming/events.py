@@ -10,7 +10,7 @@ from fastapi import Response
 from starlette.types import Receive, Scope, Send
 
 from anabranch.api.answers.build import build_event, to_json
-from anabranch.api.answers.openapi import Responses
+from anabranch.api.openapi.declare import Responses
 from anabranch.api.streaming.job_watcher import JobWatcher, WatchedJob
 from anabranch.contract.jobs import JobProgress
 from anabranch.engine.views import JobHead

@@ -40,7 +40,7 @@ from anabranch.geo.boxes import Box
 from anabranch.serving.errors import Translate, raise_errors, translate_framework
 from anabranch.serving.published import Published, find_addresses, name_files
 from anabranch.serving.stac.epsg import add_epsg
-from anabranch.serving.stac.links import OPENAPI, Document, add_tiles, complete_landing, root_of
+from anabranch.serving.stac.links import Document, add_tiles, complete_landing, root_of
 from anabranch.serving.stac.pool import Catalog
 from anabranch.serving.stac.queryables import Queryables
 from anabranch.serving.stac.search.bounds import BOUNDS
@@ -48,7 +48,7 @@ from anabranch.serving.stac.search.cql2 import parse_filter, spell_out
 from anabranch.serving.stac.search.request import check_request
 from anabranch.serving.stac.search.times import filter_times
 
-__all__ = ["make_stac"]
+__all__ = ["describe_stac", "make_stac"]
 
 MAX_SHOWN_ERRORS = 10  # of one search
 ABOUT = {"title": "Anabranch catalog", "description": "What is published.", "landing_page_id": "anabranch"}
@@ -144,18 +144,28 @@ async def _named(document: Any, request: Request) -> Any:  # a document, or a re
 
 def make_stac(catalog: Catalog, published: Published) -> ASGIApp:
     """The application; it reads over the connections of a catalog."""
+    app = _application()
+    app.state.published = published
+    app.state.get_connection = _connections(catalog)
+    return raise_errors(app, TRANSLATIONS)
+
+
+def describe_stac() -> Document:
+    """What the packages of the application say of its routes, in the form of OpenAPI."""
+    return _application().openapi()
+
+
+def _application() -> FastAPI:
     app = FastAPI(
         title="Anabranch catalog",
-        openapi_url="/api",
+        openapi_url="/api",  # stac-fastapi changes its route
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
         dependencies=[Depends(check_request)],
     )
     _add_routes(app)
-    app.state.published = published
-    app.state.get_connection = _connections(catalog)
-    return raise_errors(app, TRANSLATIONS)
+    return app
 
 
 def _add_routes(app: FastAPI) -> None:
@@ -191,8 +201,11 @@ def _add_routes(app: FastAPI) -> None:
         collections_get_request_model=collections.GET,
         middlewares=[],  # the defaults trust a caller's proxy headers, and allow every origin
     )
-    app.add_route("/api.html", _no_page, name="swagger_ui_html")  # the landing page looks up its URL
-    app.router.routes.insert(0, Route("/api", _describe, name="openapi"))
+    # The landing page looks up the URLs of both; the API describes all of its routes in one document.
+    app.router.routes[:0] = [
+        Route("/api", _no_page, name="openapi"),
+        Route("/api.html", _no_page, name="swagger_ui_html"),
+    ]
 
 
 def _settings() -> Settings:
@@ -209,14 +222,8 @@ def _settings() -> Settings:
     )
 
 
-async def _describe(request: Request) -> Response:
-    """The OpenAPI description; the default route declares version 3.0."""
-    app: FastAPI = request.app
-    return JSONResponse({**app.openapi(), "servers": [{"url": f"{root_of(request)}/stac"}]}, media_type=OPENAPI)
-
-
 async def _no_page(_: Request) -> Response:
-    raise HTTPException(404, "the catalog is described at /stac/api")
+    raise HTTPException(404, "the catalog is described at /openapi.json")
 
 
 def _connections(catalog: Catalog) -> Any:  # as stac-fastapi calls it

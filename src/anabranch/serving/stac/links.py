@@ -27,8 +27,8 @@ async def complete_landing(page: Document, request: Request) -> Document:
     async with request.app.state.get_connection(request, "r") as connection:
         found = await connection.fetch(COLLECTIONS, MAX_CHILD_LINKS)
     kept = [link for link in page["links"] if link["rel"] not in ("service-desc", "service-doc")]
-    described = {"rel": "service-desc", "type": OPENAPI, "title": "OpenAPI description", "href": f"{root}/stac/api"}
-    explained = {"rel": "service-doc", "type": "text/html", "title": "Its routes", "href": f"{root}/docs?of=stac"}
+    described = {"rel": "service-desc", "type": OPENAPI, "title": "OpenAPI description", "href": f"{root}/openapi.json"}
+    explained = {"rel": "service-doc", "type": "text/html", "title": "Its routes", "href": f"{root}/docs"}
     children = [_child(root, row["id"], row["title"]) for row in found]
     return {**page, "links": [*kept, described, explained, *children]}
 

@@ -26,7 +26,7 @@ MAX_BINS = 1024
 MAX_ZOOM = 30  # at which a tile is 4 cm wide
 MAX_LONGITUDE, MAX_LATITUDE = 360.0, 90.0  # a longitude may be counted from either side of 180
 NODATA_WORDS = ("nan", "inf", "-inf")  # that a raster may have as nodata
-SEE_API = "The parameters of each route are described at /raster/api."
+SEE_API = "The parameters of each route are described at /openapi.json."
 ASK_FOR_LESS = "Request less, or split the request."
 
 

@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import attrs
 import structlog
@@ -29,7 +29,7 @@ from anabranch.serving.tiles.image_encoding import draw
 from anabranch.serving.tiles.malloc import return_freed_memory
 from anabranch.serving.tiles.rescale import RescaleRanges
 
-__all__ = ["make_raster"]
+__all__ = ["describe_raster", "make_raster"]
 
 log = structlog.get_logger()
 
@@ -54,15 +54,25 @@ def make_raster(assets: Assets) -> ASGIApp:
     """The application; it opens only the rasters of these assets."""
     check_drivers()
     return_freed_memory()
+    app = _application()
+    app.state.assets = assets
+    app.state.stretches = RescaleRanges()
+    return ConcurrencyLimit(raise_errors(app, TRANSLATIONS), max(2, os.cpu_count() or 2))
+
+
+def describe_raster() -> dict[str, Any]:  # OpenAPI's own shape
+    """What titiler says of the routes of the application, in the form of OpenAPI."""
+    return _application().openapi()
+
+
+def _application() -> FastAPI:
     app = FastAPI(
         title="Anabranch rasters",
-        openapi_url="/api",
+        openapi_url=None,  # the API describes all of its routes in one document
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
     )
-    app.state.assets = assets
-    app.state.stretches = RescaleRanges()
     tiler = Tiler(
         router=APIRouter(route_class=DrawnRoute),
         reader=GeoTiff,
@@ -78,7 +88,7 @@ def make_raster(assets: Assets) -> ASGIApp:
         add_viewer=False,
     )
     app.include_router(tiler.router, prefix=PREFIX)
-    return ConcurrencyLimit(raise_errors(app, TRANSLATIONS), max(2, os.cpu_count() or 2))
+    return app
 
 
 async def _path(
@@ -103,7 +113,7 @@ def _outside(error: Exception) -> AnabranchError:
 
 def _wrong(error: Exception) -> AnabranchError:
     message = str(error) or type(error).__name__
-    return InputError("raster.query", message, remedy="The parameters of each route are described at /raster/api.")
+    return InputError("raster.query", message, remedy="The parameters of each route are described at /openapi.json.")
 
 
 def _unreadable(error: Exception) -> AnabranchError:

@@ -1,0 +1,1 @@
+"""The contract: what each route declares, and the one OpenAPI document that is made of it."""

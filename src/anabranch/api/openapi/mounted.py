@@ -1,0 +1,136 @@
+"""The catalog and its rasters in the document: what packages of others describe, completed by what we know of them."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+
+from anabranch.access import Scope
+from anabranch.api.openapi.declare import BODY_CODES, Schema, problems
+
+__all__ = ["describe_raster", "describe_stac"]
+
+
+class Mounted(NamedTuple):
+    """An operation of a mounted application."""
+
+    operation_id: str
+    about: str
+    codes: tuple[str, ...] = ()
+
+
+CATALOG_CODES = ("catalog.query", "catalog.refused", "catalog.missing", "catalog.slow", "serving.not_installed")
+RASTER_CODES = (
+    *("item.not_found", "asset.not_found", "asset.unreadable", "file.lost"),
+    *("raster.query", "raster.size", "raster.slow", "serving.drivers"),
+    *("catalog.missing", "catalog.slow", "serving.not_installed"),
+)
+COLLECTION = "/collections/{collection_id}"
+ITEM = "/collections/{collection_id}/items/{item_id}"
+TILE = f"{ITEM}/tiles/{{tileMatrixSetId}}/{{z}}/{{x}}/{{y}}"
+STAC = {
+    "get /": Mounted("show_catalog", "The landing page of the catalog, with links to all collections."),
+    "get /conformance": Mounted(
+        "list_conformance_classes", "The classes of the STAC API that the catalog conforms to."
+    ),
+    "get /search": Mounted("search_items", "Items by area, time, collection, properties or a CQL2 filter."),
+    "post /search": Mounted("search_items_by_body", "The same; the search is in the body.", BODY_CODES),
+    "get /collections": Mounted("list_collections", "Collections, or those that match a search."),
+    f"get {COLLECTION}": Mounted("show_collection", "A collection.", ("item.not_found",)),
+    f"get {COLLECTION}/items": Mounted(
+        "list_items", "The items of a collection, or those that match a search.", ("item.not_found",)
+    ),
+    f"get {ITEM}": Mounted("show_item", "An item; the links of its assets can be fetched.", ("item.not_found",)),
+    "get /queryables": Mounted("list_queryables", "What a filter may name in any collection, as JSON Schema."),
+    f"get {COLLECTION}/queryables": Mounted(
+        "list_collection_queryables", "What a filter may name in a collection.", ("item.not_found",)
+    ),
+}
+RASTER = {
+    f"get {ITEM}/info": Mounted("show_raster", "Size, bands and bounds of an item's raster."),
+    f"get {ITEM}/info.geojson": Mounted("show_raster_as_feature", "The same as a GeoJSON feature."),
+    f"get {ITEM}/statistics": Mounted("measure_raster", "Statistics of each band."),
+    f"get {TILE}.{{format}}": Mounted("draw_tile_as", "A map tile in a format.", ("raster.outside",)),
+    f"get {TILE}": Mounted("draw_tile", "A map tile, in PNG where it needs transparency.", ("raster.outside",)),
+    f"get {ITEM}/{{tileMatrixSetId}}/tilejson.json": Mounted("show_tilejson", "The tiles of a raster, for maps."),
+    f"get {ITEM}/point/{{lon}},{{lat}}": Mounted("read_point", "The values at a point.", ("raster.outside",)),
+    f"get {ITEM}/preview": Mounted("draw_preview", "The whole raster as a small image."),
+    f"get {ITEM}/preview.{{format}}": Mounted("draw_preview_as", "The same in a format."),
+    f"get {ITEM}/preview/{{width}}x{{height}}.{{format}}": Mounted("draw_preview_sized", "The same in a size."),
+}
+SCHEMAS = Path(__file__).with_name("catalog.yaml")
+SCHEMA_REFERENCE = re.compile(r"#/components/schemas/([A-Za-z0-9._-]+)")
+
+
+def describe_stac() -> Schema:
+    """The part of the document under `/stac`."""
+    from anabranch.serving.stac.api import describe_stac as describe
+
+    described = _complete(describe(), "/stac", "catalog", STAC, CATALOG_CODES)
+    described["paths"]["/stac/search"]["post"]["requestBody"]["required"] = False  # none is a search for all
+    described["components"]["schemas"] = yaml.safe_load(SCHEMAS.read_text())
+    return described
+
+
+def describe_raster() -> Schema:
+    """The part of the document under `/raster`."""
+    from anabranch.serving.tiles.routes import describe_raster as describe
+
+    return _complete(describe(), "/raster", "rasters", RASTER, RASTER_CODES)
+
+
+def _complete(given: Schema, root: str, tag: str, known: dict[str, Mounted], codes: tuple[str, ...]) -> Schema:
+    document = _rename(given, tag)
+    paths: Schema = {}
+    for path, item in document["paths"].items():
+        for method, operation in item.items():
+            mounted = known[f"{method} {path}"]
+            all_codes = (*codes, *mounted.codes, *(("request.route",) if "{" in path else ()))
+            for parameter in operation.get("parameters", ()):
+                if parameter["in"] == "path" and "anyOf" in parameter["schema"]:
+                    parameter["schema"] = parameter["schema"]["anyOf"][0]  # the other is null, which no path can have
+            responses = {status: response for status, response in operation["responses"].items() if status != "422"}
+            operation |= {
+                "tags": [tag],
+                "operationId": mounted.operation_id,
+                "summary": mounted.operation_id.replace("_", " ").capitalize(),
+                "description": mounted.about,
+                "responses": responses | {str(k): v for k, v in problems(*all_codes).items()},
+                "security": [{"key": [Scope.READ.value]}],
+            }
+            paths.setdefault(root + path.rstrip("/"), {})[method] = operation
+    return {"paths": paths, "components": document["components"]}
+
+
+def _rename(given: Schema, tag: str) -> Schema:
+    """A description whose schemas have names of their own, without those of errors."""
+    prefix = tag.removesuffix("s").capitalize()
+
+    def name(old: str) -> str:
+        return prefix + "".join(part[:1].upper() + part[1:] for part in re.split(r"[^A-Za-z0-9]+", old))
+
+    text = SCHEMA_REFERENCE.sub(lambda found: f"#/components/schemas/{name(found[1])}", json.dumps(given))
+    document: Schema = _simplify(json.loads(text))
+    schemas = document["components"]["schemas"]
+    document["components"] = {
+        "schemas": {
+            name(old): schema
+            for old, schema in schemas.items()
+            if old not in ("HTTPValidationError", "ValidationError")
+        }
+    }
+    return document
+
+
+def _simplify(part: Any) -> Any:  # JSON in, JSON out
+    """A schema with sorted enums, and with lists for tuples, which few generators know."""
+    if isinstance(part, list):
+        return [_simplify(one) for one in part]
+    if not isinstance(part, dict):
+        return part
+    simple = {key: sorted(value) if key == "enum" else _simplify(value) for key, value in part.items()}
+    if kinds := simple.pop("prefixItems", None):
+        simple["items"] = kinds[0] if all(kind == kinds[0] for kind in kinds) else {"anyOf": kinds}
+    return simple
