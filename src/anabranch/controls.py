@@ -10,6 +10,7 @@ from anabranch.contract.answer import read
 from anabranch.contract.control import Limit, NodeAgain, Replay, Retry
 from anabranch.contract.jobs import JobError
 from anabranch.engine.advancing import end_orphans
+from anabranch.engine.gate_answers import check_answer
 from anabranch.engine.model import (
     TERMINAL_STATES,
     Job,
@@ -24,7 +25,6 @@ from anabranch.engine.ports import TakenRight
 from anabranch.engine.retry import RetryPlan, choose_retry
 from anabranch.engine.views import JobDetail, NodeDetail
 from anabranch.errors import AnabranchError, Conflict, NotFound, Unavailable
-from anabranch.workflows.answers import check_answer
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.mistakes import nearest
 from anabranch.workflows.nodes import GateNode

@@ -30,10 +30,10 @@ from anabranch.contract.jobs import (
 from anabranch.contract.workflows import Workflow, WorkflowLinks, WorkflowSummary
 from anabranch.engine import model, views
 from anabranch.engine.failure import Failure
+from anabranch.engine.gate_answers import spell_command
 from anabranch.engine.model import JobState, NodeState
 from anabranch.engine.ports import Submitted
 from anabranch.enums import NodeStatus
-from anabranch.workflows.answers import spell_command
 from anabranch.workflows.drawing import Layout
 from anabranch.workflows.inputs import inputs_schema
 from anabranch.workflows.stages import Declaration

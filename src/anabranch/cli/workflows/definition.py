@@ -6,7 +6,7 @@ from typing import Any
 from anabranch.canonical import Json, encode
 from anabranch.cli.terminal.output import in_one_line, print_json, print_line, print_table
 from anabranch.cli.workflows.registry import summarize
-from anabranch.workflows.answers import spell_answer, spell_command
+from anabranch.engine.gate_answers import spell_answer, spell_command
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.nodes import FanInNode, GateNode, Kind, Node, Spread, StageNode
 from anabranch.workflows.rules import declared_values

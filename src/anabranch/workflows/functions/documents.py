@@ -3,7 +3,7 @@
 from collections import Counter
 from dataclasses import replace
 
-from anabranch.canonical import Json
+from anabranch.canonical import Json, JsonObject
 from anabranch.workflows.expressions.spelling import spell, spell_short
 from anabranch.workflows.expressions.syntax import Call, Comparison, Constant, Expression, Lookup, Reference
 from anabranch.workflows.functions.linking import Links
@@ -23,7 +23,7 @@ class TracedDocument:
         self._trace = trace
         self._links = Links(trace.nodes, output)
         self._names = _give_names(trace)
-        self.nodes: dict[str, Json] = {}
+        self.nodes: JsonObject = {}
         for key in self._links.written_order():
             self.nodes[self._names[key]] = self._node(trace.nodes[key])
         self.places = {self._names[key]: node.place for key, node in trace.nodes.items()}
@@ -39,14 +39,14 @@ class TracedDocument:
         kind = {} if node.type == "task" else {"type": node.type}
         return {**kind, **said, **self._depends_on(node)}
 
-    def _depends_on(self, node: TracedNode) -> dict[str, Json]:
+    def _depends_on(self, node: TracedNode) -> JsonObject:
         before: list[list[Json]] = [[self._names[key] for key in keys] for keys in self._links.parents(node.key)]
         all_of, any_of = before
         if any_of:
             return {"depends_on": {"all_of": all_of, "any_of": any_of}}
         return {"depends_on": all_of} if all_of else {}
 
-    def _branches(self, node: TracedNode) -> dict[str, Json]:
+    def _branches(self, node: TracedNode) -> JsonObject:
         conditions = [
             self._resolve(branch.condition._expression) for branch in node.branches if branch.condition is not None
         ]
@@ -60,7 +60,7 @@ class TracedDocument:
         ways = [self._next(node, number) for number in range(len(node.branches))]
         branches: list[Json] = [{"condition": text, "next": way} for text, way in zip(said, ways, strict=False)]
         last: Json = {"default": True, "next": ways[-1]}
-        field: dict[str, Json] = {"condition_field": f"{{{{ {spell(subject)} }}}}"} if is_short else {}
+        field: JsonObject = {"condition_field": f"{{{{ {spell(subject)} }}}}"} if is_short else {}
         return {**field, "branches": [*branches, last]}
 
     def _next(self, node: TracedNode, number: int) -> Json:

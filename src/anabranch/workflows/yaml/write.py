@@ -5,7 +5,7 @@ from typing import Any
 
 import yaml
 
-from anabranch.canonical import Json
+from anabranch.canonical import Json, JsonObject
 from anabranch.errors import InputError
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.edges import Branch
@@ -35,7 +35,7 @@ def write_yaml(workflow: Workflow, handlers: Mapping[str, Handler]) -> str:
     return yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
 
 
-def write_document(workflow: Workflow, handlers: Mapping[str, Handler]) -> dict[str, Json]:
+def write_document(workflow: Workflow, handlers: Mapping[str, Handler]) -> JsonObject:
     """What the file holds."""
     if any(isinstance(node, StageNode) for node in workflow.nodes):
         raise InputError(
@@ -45,8 +45,8 @@ def write_document(workflow: Workflow, handlers: Mapping[str, Handler]) -> dict[
         )
     own = declared_values(workflow)
     output = {} if workflow.output is None else {"output": own.pop("output")}
-    inputs: dict[str, Json] = {name: declare_input(wanted) for name, wanted in (workflow.inputs or {}).items()}
-    nodes: dict[str, Json] = {node.name: _node(node, handlers) for node in workflow.nodes}
+    inputs: JsonObject = {name: declare_input(wanted) for name, wanted in (workflow.inputs or {}).items()}
+    nodes: JsonObject = {node.name: _node(node, handlers) for node in workflow.nodes}
     return {**own, **({"inputs": inputs} if inputs else {}), "nodes": nodes, **output}
 
 
@@ -68,7 +68,7 @@ def _node(node: AnyNode, handlers: Mapping[str, Handler]) -> Json:
     return {**kind, **said, **_depends_on(node)}
 
 
-def _work(work: Work, said: dict[str, Json], handlers: Mapping[str, Handler]) -> dict[str, Json]:
+def _work(work: Work, said: JsonObject, handlers: Mapping[str, Handler]) -> JsonObject:
     found = handlers.get(work.handler) if isinstance(work, HandlerWork) else None
     decided = [name for name in _DECIDED if found and getattr(work, name) == getattr(found, name)]
     hidden = {"timeout_seconds" if name == "timeout" else name for name in decided}
@@ -77,7 +77,7 @@ def _work(work: Work, said: dict[str, Json], handlers: Mapping[str, Handler]) ->
 
 
 def _branch(branch: Branch) -> Json:
-    condition: dict[str, Json] = {"default": True} if branch.is_default else {"condition": branch.condition}
+    condition: JsonObject = {"default": True} if branch.is_default else {"condition": branch.condition}
     return {**condition, "next": [*branch.next]}
 
 
@@ -87,7 +87,7 @@ def _aggregation(folding: tuple[Folding, ...]) -> Json:
     return {fold.name: {str(fold.fold): fold.field} for fold in folding}
 
 
-def _depends_on(node: AnyNode) -> dict[str, Json]:
+def _depends_on(node: AnyNode) -> JsonObject:
     """What it waits for, said where the node is."""
     sources = node.sources if isinstance(node, FanInNode) else ()
     all_of: list[Json] = [*sources, *(name for name in node.after if name not in sources)]
