@@ -333,6 +333,15 @@ def test_a_wait_that_is_interrupted_says_that_the_job_goes_on(shell: Shell) -> N
     assert end == see.replace("status", "cancel")
 
 
+def test_status_without_a_job_shows_the_stack_and_logs_without_lines_say_why(shell: Shell) -> None:
+    assert "database" in shell("status").stdout
+    assert shell.json("status")["components"]["database"]["status"] == "ok"
+    assert "need a job" in shell("status --watch", code=2).stderr
+    job_id = shell.json("submit naps --rerun --wait")["job_id"]
+    assert "no task of the job printed anything" in shell(f"logs {job_id}").stderr
+    assert "there is no such output" in shell(f"logs {job_id} --failed").stderr
+
+
 def test_a_submission_after_a_failed_job_says_how_to_retry_that(shell: Shell) -> None:
     job = json.loads(shell("submit fails --rerun --wait --json", code=7).stdout)["job_id"][:12]
     assert f"`anabranch retry {job}`" in shell("submit fails").stderr

@@ -24,6 +24,7 @@ from anabranch.cli.jobs import history, lists, status
 from anabranch.cli.jobs.follow import explain_unavailable, require_success
 from anabranch.cli.jobs.published import find_links
 from anabranch.cli.main import call
+from anabranch.cli.stack import start
 from anabranch.cli.stack.plugins import PluginWatcher, explain_missing_plugins
 from anabranch.cli.terminal import completers
 from anabranch.cli.terminal.bars import NodeBars
@@ -902,6 +903,18 @@ def test_a_workflow_of_a_plugin_that_the_running_stack_lacks_says_so(
     monkeypatch.setenv("ANABRANCH_PLUGINS", f"{tmp_path}/old,{tmp_path}/new")
     explained = explain_missing_plugins(error, Home(home))
     assert explained.message.endswith(f"; the running stack was started without plugin {tmp_path}/new")
+
+
+def test_a_stack_that_stays_uses_the_configured_port_if_it_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    ports: list[int] = []
+    monkeypatch.setattr(start, "start", lambda settings: ports.append(settings.port))
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        monkeypatch.setenv("ANABRANCH_PORT", str(port))
+        start.start_for_command(stays=True)
+    for stays in (True, False):
+        start.start_for_command(stays=stays)
+    assert ports == [0, port, 0]
 
 
 def test_processes_are_ended_when_the_code_of_a_plugin_changes(home: Path, tmp_path: Path) -> None:

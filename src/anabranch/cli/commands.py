@@ -13,7 +13,10 @@ COMMANDS: dict[str, str | tuple[str, str]] = {
         "Submit a job; the same parameters return the existing job, or a new one if it failed (`retry` continues it).",
     ),
     "jobs": ("jobs.lists:jobs", "List jobs, the newest first."),
-    "status": ("jobs.status:status", "Show a job with its nodes, its progress and its result."),
+    "status": (
+        "jobs.status:status",
+        "Show a job with its nodes, its progress and its result; without a job, the stack.",
+    ),
     "tasks": ("jobs.lists:tasks", "List a job's tasks and their results."),
     "events": ("jobs.history:events", "List the events of a job, in order."),
     "logs": ("jobs.history:logs", "Show the output and the metrics of a job's tasks."),

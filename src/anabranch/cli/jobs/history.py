@@ -15,7 +15,7 @@ from anabranch.cli.jobs.follow_logs import LogFilter, new_logs
 from anabranch.cli.jobs.log_lines import Level, LineFilter, read_filter
 from anabranch.cli.terminal.options import After, All, Follow, JobId, Json
 from anabranch.cli.terminal.output import cut, escape, note, print_json, print_line, print_row, print_table
-from anabranch.client import Event, Log
+from anabranch.client import Event, JobStatus, Log
 
 __all__ = ["events", "logs"]
 
@@ -88,7 +88,9 @@ def logs(
                 print_json(log, indent=None)
             return
         page = client.logs(job, **wanted, limit=limit, after=after)
-    kept = [log for log in map(lines.keep, page.items) if log]
+        kept = [log for log in map(lines.keep, page.items) if log]
+        if not kept and not page.next:
+            _explain_silence(client.job(job), chosen=bool(node or index or attempt or failed or level or grep or after))
     if json:
         print_json(kept)
     else:
@@ -97,6 +99,17 @@ def logs(
             _print_log(log)
     if page.next:
         note(f"next page: --after {page.next}")
+
+
+def _explain_silence(job: JobStatus, *, chosen: bool) -> None:
+    """Say why there is no output."""
+    start = job.job_id[:12]
+    if chosen:
+        note(f"there is no such output; `anabranch logs {start}` shows all that the job has")
+    elif job.ended:
+        note(f"no task of the job printed anything; `anabranch events {start}` shows what happened")
+    else:
+        note(f"the job is {job.status}, and none of its tasks has output so far; wait for it with `--follow`")
 
 
 def _show_new(logs: Iterator[Log], lines: LineFilter, *, json: bool) -> None:

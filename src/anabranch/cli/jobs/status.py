@@ -5,27 +5,30 @@ from typing import Annotated
 import typer
 
 from anabranch.cli.connection import connect
+from anabranch.cli.exit_codes import UsageError
 from anabranch.cli.jobs.follow import require_success, took, watch
 from anabranch.cli.jobs.published import find_links
-from anabranch.cli.terminal.options import JobId, Json, Timeout
+from anabranch.cli.terminal.options import Json, OptionalJobId, Timeout
 from anabranch.cli.terminal.output import (
     age,
     coloured,
+    cut,
     escape,
     format_labels,
     format_progress,
     format_time,
+    note,
     print_json,
     print_line,
     print_table,
 )
-from anabranch.client import Graph, JobStatus, Node
+from anabranch.client import Client, Graph, JobStatus, Node
 
 __all__ = ["status"]
 
 
 def status(
-    job: JobId,
+    job: OptionalJobId = None,
     graph: Annotated[bool, typer.Option("--graph", help="Draw the graph of its nodes and their status.")] = False,
     live: Annotated[
         bool, typer.Option("--watch", help="Show its progress until it ends; exit 7 if it failed.")
@@ -33,8 +36,13 @@ def status(
     timeout: Timeout = None,
     json: Json = False,
 ) -> None:
-    """Show a job with its nodes, its progress and its result."""
+    """Show a job with its nodes, its progress and its result; without a job, the stack."""
     with connect() as client:
+        if job is None:
+            if graph or live or timeout is not None:
+                raise UsageError("usage", "these options need a job", remedy="List jobs with `anabranch jobs`.")
+            _show_stack(client, json=json)
+            return
         if live := live or timeout is not None:
             watch(client, job, timeout, quiet=json)
         found = client.job(job)
@@ -50,6 +58,20 @@ def status(
             print_line(f"{name:<9} {url}")
     if live:
         require_success(found)
+
+
+def _show_stack(client: Client, *, json: bool) -> None:
+    health = client.health()
+    if json:
+        print_json(health)
+        return
+    print_line(f"api       {client.base_url}")
+    print_line(f"status    {coloured(health.status)}")
+    print_line(f"waiting   {sum(health.queues.values())} tasks")
+    print_line("")
+    parts = health.components.items()
+    print_table(["part", "status", "detail"], [[name, part.status, cut(part.detail)] for name, part in parts])
+    note("a job is shown by `anabranch status JOB`; `anabranch jobs` lists them")
 
 
 def _show_job(job: JobStatus, graph: Graph | None) -> None:

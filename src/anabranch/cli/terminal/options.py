@@ -14,6 +14,7 @@ __all__ = [
     "JobId",
     "Json",
     "LabelList",
+    "OptionalJobId",
     "ParameterList",
     "ParametersFile",
     "Priority",
@@ -28,6 +29,10 @@ WorkflowName = Annotated[
 ]
 JobId = Annotated[
     str,
+    typer.Argument(metavar="JOB", help="The job's id, or a unique prefix of it.", autocompletion=complete_job),
+]
+OptionalJobId = Annotated[
+    str | None,
     typer.Argument(metavar="JOB", help="The job's id, or a unique prefix of it.", autocompletion=complete_job),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
