@@ -982,3 +982,12 @@ async def test_readers_are_answered_when_all_connections_were_ended_while_idle(
         connection.execute(f"select pg_terminate_backend(pid) from pg_stat_activity where {others}")
     answers = await asyncio.gather(*(api.get("/api/jobs") for _ in range(8)))
     assert {answer.status_code for answer in answers} == {200}
+
+
+async def test_the_links_of_a_list_lead_to_its_next_page(api: httpx.AsyncClient) -> None:
+    jobs = [await submit(api, n=n) for n in (1, 2, 3)]
+    first = (await api.get("/api/jobs", params={"limit": 2, "workflow": "pair"})).json()
+    assert first["links"]["self"] == "/api/jobs?limit=2&workflow=pair"
+    second = (await api.get(first["links"]["next"])).json()
+    assert [job["job_id"] for page in (first, second) for job in page["items"]] == jobs[::-1]
+    assert second["links"]["next"] is None

@@ -125,7 +125,7 @@ async def test_o1_steps_that_nobody_takes_show(api: httpx.AsyncClient, database_
                select id, 'only', 'work', 0, 0, app.now() - interval '1 hour' from app.jobs"""
         )
     part = (await unwell(api))["advances"]
-    assert (part["status"], "the oldest for 3600 s" in part["detail"]) == ("down", True)
+    assert (part["status"], "the oldest for 1 h" in part["detail"]) == ("down", True)
 
 
 async def test_o1_a_disk_with_little_space_shows(settings: Settings, database_url: str) -> None:

@@ -14,7 +14,6 @@ from anabranch.cli.setup import prepare
 from anabranch.cli.stack.start import interrupt_on_signals
 from anabranch.cli.terminal.options import Json
 from anabranch.cli.terminal.output import print_json, print_line
-from anabranch.plugins.raster.cog.bench import run_cog_bench
 
 __all__ = ["chain", "cog", "fanout", "http", "jobs", "rasters", "tiles"]
 
@@ -110,6 +109,8 @@ def cog(
     json: Json = False,
 ) -> None:
     """Measure the writing of a COG, compared with GDAL's COG driver on all cores."""
+    from anabranch.plugins.raster.cog.bench import run_cog_bench  # the rest works without this plugin
+
     _run(lambda: run_cog_bench(size, runs=runs, memory_mb=memory), json)
 
 

@@ -12,7 +12,7 @@ from functools import cache
 from types import NoneType
 from typing import Any, ClassVar, Generic, Literal, TypeVar, dataclass_transform, get_args, get_origin, get_type_hints
 
-__all__ = ["Answer", "JsonObject", "JsonValue", "Page", "answer", "build", "read"]
+__all__ = ["Answer", "JsonObject", "JsonValue", "Page", "PageLinks", "answer", "build", "read"]
 
 JsonValue = Any  # JSON of any shape
 JsonObject = Mapping[str, JsonValue]
@@ -53,11 +53,21 @@ class Answer:
 
 
 @answer
+class PageLinks(Answer):
+    """The paths of a page and of the one after it; null at the end."""
+
+    self: str
+    next: str | None
+
+
+@answer
 class Page(Answer, Generic[Item]):
     """A page of a list, and the cursor of the next page; null at the end."""
 
     items: tuple[Item, ...]
     next: str | None
+    links: PageLinks | None = None
+    """Where this page and the next are; an older API sends none."""
 
     def __iter__(self) -> Iterator[Item]:
         return iter(self.items)

@@ -5,12 +5,13 @@ from dataclasses import fields
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import parse_qsl, urlencode
 
 from pydantic import TypeAdapter
 
-from anabranch.api.security.root_path import at_root
+from anabranch.api.security.root_path import REQUESTED, at_root
 from anabranch.canonical import decode
-from anabranch.contract.answer import Answer, JsonValue, Page, build, read
+from anabranch.contract.answer import Answer, JsonValue, Page, PageLinks, build, read
 from anabranch.contract.control import DeadLetter
 from anabranch.contract.jobs import (
     Event,
@@ -60,11 +61,23 @@ ENDED_NODE = frozenset(NodeStatus) - {NodeStatus.PENDING, NodeStatus.RUNNING, No
 
 
 def build_page(
-    found: Sequence[Found], limit: int, item: Callable[[Found], Item], cursor: Callable[[Found], object]
+    found: Sequence[Found],
+    limit: int,
+    item: Callable[[Found], Item],
+    cursor: Callable[[Found], object],
+    parameter: str = "after",
 ) -> Page[Item]:
-    """A page of at most `limit` items; `found` has one more if there is a next page."""
+    """A page of at most `limit` items; `found` has one more if there is a next page, asked for by a parameter."""
     shown = found[:limit]
-    return Page(tuple(map(item, shown)), str(cursor(shown[-1])) if len(found) > limit else None)
+    after = str(cursor(shown[-1])) if len(found) > limit else None
+    return Page(tuple(map(item, shown)), after, _page_links(parameter, after))
+
+
+def _page_links(parameter: str, after: str | None) -> PageLinks:
+    path, query = REQUESTED.get()
+    kept = [pair for pair in parse_qsl(query, keep_blank_values=True) if pair[0] != parameter]
+    following = None if after is None else f"{path}?{urlencode([*kept, (parameter, after)])}"
+    return PageLinks(f"{path}?{query}" if query else path, following)
 
 
 def to_json(answer: Answer) -> dict[str, JsonValue]:

@@ -105,7 +105,7 @@ async def list_jobs(query: Annotated[JobsQuery, Query()], gateway: CurrentGatewa
         parent=parent,
         labels=query.labels,
     )
-    return build_page(found, query.limit, build_summary, lambda job: job.id)
+    return build_page(found, query.limit, build_summary, lambda job: job.id, "before")
 
 
 @router.get(

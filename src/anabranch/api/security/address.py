@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import structlog
 from starlette.datastructures import Headers, MutableHeaders
@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from anabranch.access import is_loopback
 from anabranch.api.security.forwarding import HEADERS, Forwarded, Proxies
-from anabranch.api.security.root_path import ROOT
+from anabranch.api.security.root_path import REQUESTED, ROOT
 from anabranch.errors import AnabranchError
 from anabranch.settings import Settings
 
@@ -64,6 +64,7 @@ class PublicAddress:
         if route_path(scope) == scope["path"]:  # a proxy may have taken the prefix away, or not
             scope["path"] = prefix + scope["path"]
             scope["raw_path"] = prefix.encode() + scope.get("raw_path", b"")
+        REQUESTED.set((quote(scope["path"]), scope.get("query_string", b"").decode("latin-1")))
 
 
 def route_path(scope: Scope) -> str:

@@ -2,9 +2,11 @@
 
 from contextvars import ContextVar
 
-__all__ = ["ROOT", "at_root"]
+__all__ = ["REQUESTED", "ROOT", "at_root"]
 
 ROOT: ContextVar[str] = ContextVar("root", default="")
+REQUESTED: ContextVar[tuple[str, str]] = ContextVar("requested", default=("", ""))
+"""The path of this request, as its caller wrote it, and its query."""
 
 
 def at_root(path: str) -> str:
