@@ -137,8 +137,8 @@ LIMITS = [
 ]
 
 TABLES = (
-    "workflows, jobs, nodes, lanes, items, claims, due, outcomes, attempts, checkpoints, traces, rights, waits, "
-    "signals, children, limits, idempotency_keys, events, sessions, duties, staged_items"
+    "workflows, jobs, labels, nodes, lanes, items, claims, due, outcomes, attempts, checkpoints, traces, rights, "
+    "waits, signals, children, limits, idempotency_keys, events, sessions, duties, staged_items"
 )
 SNAPSHOT = Path(__file__).with_name("snapshot.sql").read_bytes()
 

@@ -98,7 +98,7 @@ def test_every_error_has_its_exit_code(error: AnabranchError, code: int) -> None
         ("", 2),
         ("db", 2),
         ("nonsense", 2),
-        ("status", 2),
+        ("status", 9),
         ("up --workers none", 2),
         ("up --port 70000", 2),
         ("down --purge", 2),
@@ -201,7 +201,7 @@ def test_an_error_says_what_and_what_to_do_on_stderr(capsys: pytest.CaptureFixtu
     assert said.err == f"error: nothing runs in {home}\nStart it with `anabranch up`.\n"
 
 
-@pytest.mark.parametrize(("command", "code"), [("status abc --json", "stack.down"), ("status --json", "usage")])
+@pytest.mark.parametrize(("command", "code"), [("status abc --json", "stack.down"), ("status --json", "stack.down")])
 def test_with_json_an_error_is_a_problem_object(command: str, code: str, capsys: pytest.CaptureFixture[str]) -> None:
     call(command.split())
     said = capsys.readouterr()
@@ -503,7 +503,10 @@ def test_lines_of_logs_are_picked_by_level_and_pattern(
     options: list[str], kept: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = read(Log, {"task_id": "a", "node": "work", "index": 0, "attempt": 1, "log": LINES, "metrics": None})
-    client = SimpleNamespace(logs=lambda *_, **__: SimpleNamespace(items=[log], next=None))
+    client = SimpleNamespace(
+        logs=lambda *_, **__: SimpleNamespace(items=[log], next=None),
+        job=lambda _: SimpleNamespace(job_id="abc", ended=True),
+    )
     monkeypatch.setattr(history, "connect", lambda: nullcontext(client))
     assert call(["logs", "abc", *options]) == 0
     assert capsys.readouterr().out.splitlines()[1:] == kept

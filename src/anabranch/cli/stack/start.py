@@ -58,7 +58,7 @@ def start_for_command(*, stays: bool = False) -> Stack:
     So the links of a stack that stays are valid after the next `up`.
     """
     settings = prepare(quiet=True) if stays else prepare(quiet=True, port=0)
-    if not _is_free(settings.host, settings.port):
+    if stays and not _is_free(settings.host, settings.port):
         settings = prepare(quiet=True, port=0)
     require_plugins(settings)
     note(f"starting a stack in {settings.home}")

@@ -235,11 +235,11 @@ select t.task_id, t.node, t.generation, t.lane, t.place as position, t.index, t.
 -- The tasks of a job in order, after a cursor; with what a planner noted of them, and their newest checkpoint, if any.
 select t.task_id, t.node, t.index, t.state as status, t.handler, t.parameters, t.attempt as attempts, t.failures,
        t.crashes, t.claimed_at, t.started_at, t.finished_at, t.due_at, t.progress, t.result, t.error, t.lane,
-       t.place as position, t.item, i.metadata,
+       t.place as position, t.item,
+       (select i.metadata from app.items i where i.lane = t.lane and i.idx = t.place) as metadata,
        (select jsonb_build_object('phase', c.phase, 'attempt', c.attempt, 'at', c.saved_at)
           from app.checkpoints c where c.lane = t.lane and c.idx = t.place) as checkpoint
   from app.list_tasks(%(job)s, %(lane)s, %(position)s, %(node)s, %(status)s, %(limit)s) t
-  left join app.items i on i.lane = t.lane and i.idx = t.place
  order by t.lane, t.place;
 
 -- name: tombstone
