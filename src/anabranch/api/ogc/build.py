@@ -141,9 +141,9 @@ def _inputs(schema: JsonObject) -> dict[str, ProcessInput]:
     properties, required, definitions = schema.get("properties", {}), schema.get("required", []), schema.get("$defs")
     found = {}
     for name, given in properties.items():
-        told = {**given, "$defs": definitions} if definitions else given
+        whole = {**given, "$defs": definitions} if definitions else given
         about = (str(given.get("title", name)), str(given.get("description", "")))
-        found[name] = ProcessInput(*about, int(name in required), told)
+        found[name] = ProcessInput(*about, int(name in required), whole)
     return found
 
 
