@@ -400,7 +400,7 @@ async def clock_of(url: str) -> Part | None:
 
 
 @pytest.mark.parametrize("hours", [1, -1])
-async def test_tf5_timers_last_as_long_as_they_were_to_when_the_clock_steps(
+async def test_tf5_b13_timers_last_as_long_as_they_were_to_when_the_clock_steps(
     engine: EngineHarness, database_url: str, clock: Clock, hours: int
 ) -> None:
     """Gates, waits, delays, leases and timeouts that were opened before the step; what comes after it stays."""
