@@ -142,7 +142,7 @@ def _require_success(rows: Sequence[_Row]) -> None:
     if failed:
         raise JobFailed(
             "files.failed",
-            f"of {len(rows)} files, {failed} have a job that did not complete, and {refused} were refused",
+            f"{failed} of {len(rows)} files failed" + (f", and {refused} were refused" if refused else ""),
             remedy="See `anabranch tasks JOB --status failed`; submit again to run what did not complete.",
         )
     if refused:
