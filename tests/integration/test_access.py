@@ -19,13 +19,13 @@ import pytest
 from fastapi import FastAPI
 from fastapi.routing import iter_route_contexts
 
-from anabranch.access import Credential, KeyRequest, Scope
+from anabranch.access import Credential, KeyRequest, KnownKey, Scope
 from anabranch.adapters.postgres.connect import Role, connect
-from anabranch.adapters.postgres.store.keys import open_keys
+from anabranch.adapters.postgres.store.keys import PostgresKeys, open_keys
 from anabranch.api.deps import Needs
 from anabranch.api.main import create_app
 from anabranch.api.openapi.document import load_document
-from anabranch.api.security.authentication import Authenticator
+from anabranch.api.security.authentication import LOOKUPS_AT_ONCE, Authenticator
 from anabranch.cli.stack.home_key import HomeKey
 from anabranch.client import Client, NotAllowed
 from anabranch.embedded.home import Home
@@ -188,6 +188,41 @@ async def test_s1_what_is_known_of_a_key_is_asked_again_after_a_second(
         now = time.monotonic()
         monkeypatch.setattr(time, "monotonic", lambda: now + Authenticator.FRESH_SECONDS)
         problem(await api.get("/api/jobs", headers=bearing(key)), 401, "auth.revoked")
+
+
+async def test_p7_a_secret_is_one_of_its_own_key_only(app: FastAPI, database_url: str) -> None:
+    """While what is known of a key is fresh, its holder can't act under the id of another key."""
+    key, other = await make(database_url), await make(database_url)
+    async with serving(app) as api:
+        for _ in range(3):
+            assert (await api.get("/api/jobs", headers=bearing(key))).status_code == 200
+        forged = Credential(other.key_id, key.secret)
+        problem(await api.get("/api/jobs", headers=bearing(forged)), 401, "auth.invalid")
+
+
+async def test_ts9_of_many_wrong_keys_at_once_only_a_few_are_looked_up(
+    app: FastAPI, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked_up: list[str] = []
+    find = PostgresKeys.find
+
+    async def count(keys: PostgresKeys, key_id: str) -> KnownKey | None:
+        looked_up.append(key_id)
+        return await find(keys, key_id)
+
+    monkeypatch.setattr(PostgresKeys, "find", count)
+    async with serving(app) as api:
+        wrong = (api.get("/api/jobs", headers=bearing(Credential.make())) for _ in range(100))
+        codes = [answer.status_code for answer in await asyncio.gather(*wrong)]
+    assert set(codes) == {401, 429}
+    assert codes.count(401) == len(looked_up) < 20 + LOOKUPS_AT_ONCE + 5  # and those that the time gave back
+
+
+async def test_ts9_many_first_requests_of_one_key_are_all_answered(app: FastAPI, database_url: str) -> None:
+    key = await make(database_url)
+    async with serving(app) as api:
+        answers = await asyncio.gather(*(api.get("/api/jobs", headers=bearing(key)) for _ in range(100)))
+    assert {answer.status_code for answer in answers} == {200}
 
 
 async def test_the_use_of_a_key_is_noted_to_the_minute(api: httpx.AsyncClient, database_url: str, clock: Clock) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rasterio.transform import from_bounds
 from structlog.testing import capture_logs
 
 from anabranch.plugins.raster.files.drivers import gdal_environment
@@ -58,6 +59,15 @@ def test_ts2_warps_by_many_threads_need_no_call_that_is_refused(older: Sandbox, 
     with capture_logs() as logged:
         publish(older, path, tmp_path / "scratch", target)
     assert logged == []
+
+
+@pytest.mark.parametrize("box", [(9.0, 46.9, 9.4, 47.1), (-180.0, -90.0, 180.0, 90.0)], ids=["region", "world"])
+@pytest.mark.parametrize("target", ["EPSG:3857", "EPSG:8857"])
+def test_ts2_rasters_in_degrees_are_reprojected_with_the_drivers_that_there_are(
+    sandbox: Sandbox, tmp_path: Path, box: tuple[float, float, float, float], target: str
+) -> None:
+    place = {"crs": "EPSG:4326", "transform": from_bounds(*box, 720, 360)}
+    publish(sandbox, make_raster(tmp_path / "degrees.tif", hills(720, 360), **place), tmp_path / "scratch", target)
 
 
 def publish(sandbox: Sandbox, source: Path, scratch: Path, target: str | None = None) -> None:

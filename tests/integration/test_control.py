@@ -75,8 +75,11 @@ class TestRetry:
         clock.advance(timedelta(hours=1))
         assert await retry(engine, job.job_id) == "retried"
         clock.advance(timedelta(seconds=9))
+        await fail(engine, await engine.claim())
+        clock.advance(timedelta(minutes=1))
+        assert await retry(engine, job.job_id) == "retried"
         (listed,) = await engine.reads.jobs(limit=10)
-        assert (await engine.reads.find(job.job_id)).idle_seconds == listed.idle_seconds == 3600
+        assert (await engine.reads.find(job.job_id)).idle_seconds == listed.idle_seconds == 3660
 
     async def test_only_the_tasks_that_did_not_complete_run_again(self, engine: EngineHarness) -> None:
         job = await engine.submit(fan_out(5, on_failure=OnFailure.FINISH))

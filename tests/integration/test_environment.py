@@ -1,6 +1,7 @@
 """What servers do that is nobody's fault: they fail over, are upgraded, restored, and hold what was not expected."""
 
 import asyncio
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -11,7 +12,7 @@ import psycopg
 import pytest
 
 from anabranch.adapters.postgres.connect import Role
-from anabranch.adapters.postgres.database import Database
+from anabranch.adapters.postgres.database import Database, query_text
 from anabranch.adapters.postgres.store.vitals import PostgresVitals
 from anabranch.api.health.diagnosis import diagnose
 from anabranch.canonical import encode
@@ -384,6 +385,23 @@ async def test_b7_planning_does_not_wait_for_handlers(stack: Stack) -> None:
     assert (await stack.wait(planned)).job.state is JobState.COMPLETED
 
 
+async def test_tf2_a_worker_that_gets_no_thread_for_quick_handlers_tries_again(
+    stack: Stack, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start, refused = threading.Thread.start, list[str]()
+
+    def start_some(thread: threading.Thread) -> None:
+        if thread.name.startswith("quick") and len(refused) < 2:
+            refused.append(thread.name)
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start_some)
+    job = await stack.run("kinds", n=20)
+    assert (len(refused), job.job.state) == (2, JobState.COMPLETED)
+    assert run_sql(database_url, "select max(failures), max(crashes) from app.outcomes") == [(0, 0)]
+
+
 async def test_a9_what_was_taken_ahead_goes_back_when_its_handlers_turn_slow(stack: Stack, database_url: str) -> None:
     """Only those that run stay claimed: an idle worker can take the others."""
     job_id = await stack.submit("fickle", n=104)
@@ -449,6 +467,24 @@ async def test_b17_what_could_not_go_on_for_minutes_is_stuck_and_its_job_says_wh
     assert stuck == {troubled.job_id, fine.job_id}, "and a task in hand that never began"
 
 
+async def test_b17_a_right_that_one_process_after_the_other_takes_and_loses_is_stuck(
+    engine: EngineHarness, database_url: str, clock: Clock
+) -> None:
+    """As where advancing a job takes more memory than a process has: none of them can say so."""
+    job, holder = await engine.submit(fan_out(1)), engine.session
+    await engine.end(await engine.claim())
+    for _ in range(7):
+        assert run_sql(database_url, "select job_id from app.stuck_jobs") == []
+        await engine.store.end_session(holder, "killed")
+        holder = await engine.new_session()
+        assert len(await engine.store.take_rights(holder, 10)) == 1
+        clock.advance(timedelta(seconds=50))
+    assert run_sql(database_url, "select job_id from app.stuck_jobs") == [(job.job_id,)]
+    assert (await engine.reads.job(job.job_id)).waiting_for == (
+        "node work: the processes that took this step ended before it was done",
+    )
+
+
 async def test_a_job_says_which_limit_holds_it_back_and_which_pause(engine: EngineHarness, database_url: str) -> None:
     job = await engine.submit(fan_out(1))
     for kind, settings, expected in (
@@ -481,6 +517,29 @@ async def test_a_job_says_which_queue_nobody_serves_and_which_handler_nobody_has
     assert (await engine.reads.job(far.job_id)).waiting_for == ("node work: no worker serves the queue far",)
     near = await engine.submit(Workflow("near", (make_node("work", "do"),)))
     assert (await engine.reads.job(near.job_id)).waiting_for == ("node work: no worker has the handler do",)
+
+
+async def test_a_queue_whose_tasks_wait_for_their_next_attempt_and_that_nobody_serves_shows(
+    engine: EngineHarness, database_url: str
+) -> None:
+    """Its only worker died: no task of it is new."""
+    far = await engine.store.open_session(SessionKind.WORKER, ["far"], 1, timedelta(seconds=60))
+    job = await engine.submit(Workflow("far", (make_node("work", "do", queue="far"),)))
+    assert len(await engine.claim(queues=["far"], session=far)) == 1
+    await engine.store.end_session(far, "killed")
+    await engine.sweep()
+    assert (await engine.reads.job(job.job_id)).waiting_for == ("node work: no worker serves the queue far",)
+    signs = PostgresVitals(engine.store._url, name="test")
+    await signs.open()
+    try:
+        parts = {part.name: part for part in diagnose(await signs.read_vitals(), 0.0)}
+    finally:
+        await signs.close()
+    assert (parts["queue far"].status, parts["queue far"].detail) == (
+        "degraded",
+        "1 tasks are ready, 0 workers serve it",
+    )
+    assert run_sql(database_url, query_text("gauges"))[0][6]["far"] == 0
 
 
 async def test_trouble_that_lasts_shows_in_health(engine: EngineHarness, clock: Clock) -> None:

@@ -74,6 +74,8 @@ Request = tuple[str, str, dict[str, Any]]
 class Draw(random.Random):
     """Draws parts of requests, small or repeated far too often."""
 
+    known_job = ""
+
     def times(self) -> int:
         """How often something is repeated."""
         return self.choice([0, 1, 1, 2, 3, 8, 20, 64, 200, 1_000])
@@ -203,8 +205,46 @@ class Draw(random.Random):
         )
         return f"{aliases}workflow_id: fuzz\nversion: {self.number()}\nnodes:\n{nodes}extra: {deep}\n".encode()
 
+    def job(self) -> Request:
+        """A job to check or to execute, or a choice of jobs and of what they printed."""
+        texts = [*WORDS, self.names(), "\u0301\u0316" * 15 * self.times(), "x" * 100 * self.times()]
+        names = ["source", "title", "collection", "target_crs", "datetime", "raster_type", "tiling", "n"]
+        given = {self.choice([*names, *WORDS]): self.choice([*texts, self.json(3)]) for _ in range(self.times())}
+        given |= {"source": f"bronze://{self.choice(texts)}"}
+        labels = {self.choice(texts): self.choice([*texts, 1, None]) for _ in range(self.choice([0, 1, 3, 40]))}
+        wanted = {"workflow": self.choice(["process_raster", "x"]), "parameters": given, "labels": labels}
+        executed: dict[str, Any] = {
+            "inputs": {name: self.choice([value, {"value": value}, {"href": value}]) for name, value in given.items()}
+        }
+        executed |= {self.choice(["outputs", "response", "x"]): self.json(3)}
+        choice = {
+            self.choice(["index", "attempt", "status", "node", "after", "limit", "label", "before", "processID"]):
+                self.choice([self.number(), self.choice(texts)[:9_000], "a=1", "1.1.1", "failed", "running"])
+            for _ in range(self.choice([1, 1, 3]))
+        }  # fmt: skip
+        known = {"headers": {"If-None-Match": self.choice(["*", '"x",' * self.times(), "W/", ""])}}
+        digest, part = self.choice(["0" * 64, "A" * 64, ".."]), self.number()
+        file, name = (
+            {"content": b"x", "headers": {"Content-Type": "application/octet-stream"}},
+            self.choice(texts)[:9_000],
+        )
+        found: list[Request] = [
+            ("POST", "/api/jobs/validate", {"json": wanted}),
+            ("POST", "/ogc/processes/process_raster/execution", {"json": executed}),
+            ("GET", self.choice(["/api/jobs", "/ogc/jobs", "/ogc/processes"]), {"params": choice}),
+            ("GET", f"/api/jobs/{self.known_job}/logs", {"params": choice}),
+            ("GET", "/api/workflows/process_raster", known),
+            ("POST", f"/api/uploads/{digest}", {"params": {"name": name, "parts": self.number()}}),
+            ("PUT", f"/api/uploads/{digest}/parts/{part}", file),
+            ("POST", "/api/uploads", {**file, "params": {"name": f"../{name}"}}),
+        ]
+        return self.choice(found)
+
     def request(self) -> Request:
         """A request to one of the routes that take text."""
+        return self.job() if self.random() < 0.3 else self._request()
+
+    def _request(self) -> Request:
         item = self.choice(["hills", "photo", "classes", "none", "\x00"]).replace("\x00", "%00")
         tile = "/".join(
             self.choice([self.number(), str(self.randint(0, 30)), "1", "134", str(2**31)]) for _ in range(3)
@@ -288,6 +328,7 @@ def send(served: Served, request: Request) -> httpx.Response | None:
 def attack(served: Served, seed: int, *, least: int, seconds: float) -> None:
     """Send requests for a while, and so many at least."""
     draw, answered = Draw(seed), 0
+    draw.known_job = served.client.post("/api/jobs/submit/hello_world", json={}).json()["job_id"]
     for image in (
         "preview/2048x2048.png",
         "statistics?max_size=1024",

@@ -111,6 +111,27 @@ def test_ts1_an_ordinary_filter_takes_no_memory(served: Served, api: httpx.Clien
     assert memory(served, "VmHWM") - peak < 5_000
 
 
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"source": "bronze://a" + "\u0301" * 30_000 + "\u0316" * 30_000},
+        {f"collecti{number:05}on": 0 for number in range(35_000)},
+        {"source": "bronze://a.tif", "title": "x" * 900_000, "collection": "a." * 20_000},
+    ],
+    ids=["marks", "names", "long"],
+)
+@pytest.mark.parametrize("path", ["/api/jobs/validate", "/ogc/processes/process_raster/execution"])
+def test_ts1_hostile_parameters_are_refused_at_once(
+    served: Served, api: httpx.Client, path: str, parameters: dict[str, Any]
+) -> None:
+    body = {"inputs": parameters} if "ogc" in path else {"workflow": "process_raster", "parameters": parameters}
+
+    def refuse() -> None:
+        assert len(json.dumps(problem(api.post(path, json=body), 422, "job.parameters"))) < 50_000
+
+    assert least_processor_seconds(served, refuse) < 0.5
+
+
 def test_ts4_a_search_without_a_body_finds_all_whatever_its_type(api: httpx.Client) -> None:
     for headers in ({}, {"Content-Type": "text/plain"}, {"Content-Type": "multipart/form-data"}):
         assert api.post("/stac/search", headers=headers).json()["numberReturned"] == 4

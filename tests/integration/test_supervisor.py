@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -178,6 +178,20 @@ def test_after_a_kill_of_the_supervisor_the_next_start_clears_its_orphans(stage:
     wait_until(lambda: stage.home.read_stack() is None)
     stage.up(WORKER)
     assert not any(alive(orphan) for orphan in orphans)
+
+
+def test_stop_says_which_processes_it_waits_for(stage: Stage) -> None:
+    """A worker lets its tasks end first; until then it looks as if nothing happened."""
+    supervisor = stage.up(WORKER, STUBBORN, database=NO_DATABASE, grace=600, log_to_files=True)
+    wait_until(lambda: (stage.home.logs / "stubborn.log").read_text() == "ready\n")
+    told: list[list[str]] = []
+
+    def on_wait(roles: Sequence[str]) -> None:
+        told.append(list(roles))
+        supervisor.send_signal(signal.SIGTERM)
+
+    stop(stage.home, on_wait=on_wait)
+    assert "stubborn" in told[0]
 
 
 def test_a_pid_that_went_to_another_process_is_left_alone(stage: Stage) -> None:

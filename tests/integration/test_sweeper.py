@@ -2,11 +2,14 @@
 
 import asyncio
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 
+from anabranch.adapters.objects.folder import Folder
+from anabranch.adapters.postgres.store.audit import audit
 from anabranch.adapters.postgres.store.store import PostgresStore
 from anabranch.adapters.postgres.store.vitals import PostgresVitals
 from anabranch.api.health.diagnosis import Part, diagnose
@@ -21,6 +24,7 @@ from anabranch.engine.retention import Purge, RetentionPeriods
 from anabranch.engine.sweeper import Sweeper
 from anabranch.engine.task_parameters import Definitions
 from anabranch.errors import Unavailable
+from anabranch.storage.results import Results
 from anabranch.testing.clock import Clock
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.nesting import nest
@@ -90,6 +94,28 @@ async def test_a7_a_lane_whose_policy_cannot_be_read_hurts_itself_alone(
     part = await health_of_sweeper(database_url)
     assert part.status == "degraded"
     assert "end_overdue fails: lane" in part.detail
+
+
+async def test_a7_a_row_that_the_server_itself_fails_at_keeps_no_other(
+    engine: EngineHarness, database_url: str, clock: Clock
+) -> None:
+    """A damaged page or index is no data error, and hurts those rows alone all the same."""
+    await engine.submit(of("poison", timeout=MINUTE, retry=Retry(max_attempts=1)))
+    victims = [await engine.submit(of(f"victim{n}", timeout=MINUTE, retry=Retry(max_attempts=1))) for n in range(2)]
+    held = await engine.claim()
+    poison = next(claim for claim in held if claim.lane.workflow == "poison")
+    ask(database_url, f"""
+        create function app.fail() returns trigger language plpgsql as $$
+        begin raise exception 'could not read block 7' using errcode = 'XX001'; end; $$;
+        create trigger fail before insert on app.outcomes for each row when (new.lane = {poison.key.lane})
+        execute function app.fail()""")  # fmt: skip
+    await let_pass(engine, clock, 2 * MINUTE, held)
+    await engine.advance(await engine.store.take_rights(engine.session, 10))
+
+    assert [await engine.state(job.job_id) for job in victims] == [JobState.FAILED, JobState.FAILED]
+    part = await health_of_sweeper(database_url)
+    assert part.status == "degraded"
+    assert f"end_overdue fails: lane {poison.key.lane}: " in part.detail
 
 
 async def test_a7_a_row_that_cannot_be_given_back_keeps_no_other(engine: EngineHarness, database_url: str) -> None:
@@ -275,6 +301,28 @@ async def test_a11_the_next_task_of_a_window_is_given_its_time(
     assert ask(database_url, "select count(*) from app.outcomes where error ->> 'code' = 'task.queue_timeout'") == [
         (4,)
     ]
+
+
+async def test_a11_a_task_that_no_worker_takes_again_fails(
+    engine: EngineHarness, database_url: str, clock: Clock
+) -> None:
+    """Its worker died, or its attempt failed, and no other worker serves its queue; new tasks wait for nobody."""
+    await engine.submit(of("timed", 2, queue_timeout=MINUTE, on_failure=OnFailure.FINISH))
+    lost, failed = await engine.claim(2)
+    await engine.end([lost], Ended.HANDED_BACK)
+    await engine.end([failed], Ended.RETRY, delay=3 * MINUTE)
+    await let_pass(engine, clock, 55 * SECOND, [])
+    assert ask(database_url, "select count(*) from app.outcomes") == [(0,)]
+    await let_pass(engine, clock, 10 * SECOND, [])
+    assert ask(database_url, TIMED_OUT) == [(1,)]
+
+    await let_pass(engine, clock, 2 * MINUTE + 50 * SECOND, [])
+    assert ask(database_url, TIMED_OUT) == [(1,)]
+    await let_pass(engine, clock, 10 * SECOND, [])
+    assert ask(database_url, TIMED_OUT) == [(2,)]
+    assert audit(database_url) == []
+    await engine.advance(await engine.store.take_rights(engine.session, 10))
+    assert ask(database_url, "select state::text from app.jobs") == [("failed",)]
 
 
 @pytest.mark.parametrize("is_asked_for", [True, False])
@@ -594,6 +642,27 @@ async def test_b6_a_child_that_cannot_be_reported_keeps_no_other(
     clock.advance(MINUTE + SECOND)
     await engine.advance(await collect_children(engine.store, engine.session, engine.results))
     assert await engine.state(parent) is JobState.COMPLETED
+
+
+class FullResults(Results):
+    """Results for which there is no room for a while."""
+
+    def copy(self, *_: Any) -> tuple[str, str | None]:
+        raise Unavailable("storage.unreachable", "the tier work could not be used")
+
+
+async def test_a1_a_child_s_result_that_can_t_be_stored_now_is_no_failure_of_it(
+    engine: EngineHarness, database_url: str, clock: Clock
+) -> None:
+    parent = await begin_children(engine, 2)
+    _, rights = await engine.end(await engine.claim())
+    full = FullResults(Folder(Path("unused"), "work"))
+    await Advancer(engine.store, engine.session, full).advance(rights)
+    assert await engine.state(parent) is JobState.RUNNING
+    clock.advance(MINUTE + SECOND)
+    await engine.advance(await collect_children(engine.store, engine.session, engine.results))
+    assert await engine.state(parent) is JobState.COMPLETED
+    assert ask(database_url, "select max(failures), max(attempt) from app.outcomes") == [(0, 1)]
 
 
 async def test_a14_an_orphan_that_is_held_delays_no_other(engine: EngineHarness, database_url: str) -> None:

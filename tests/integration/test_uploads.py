@@ -300,6 +300,16 @@ async def test_w7_parts_that_are_wrong_or_too_large_leave_nothing(
     assert files(bronze) == []
 
 
+async def test_w7_parts_are_kept_while_their_file_is_asked_for_wrongly(api: httpx.AsyncClient, bronze: Path) -> None:
+    path = f"/api/uploads/{HASH}"
+    await api.put(f"{path}/parts/0", content=DATA, headers=BYTES)
+    for name, parts, status, code in (("a/b", 1, 422, "upload.name"), ("a", 1_000_000, 409, "upload.incomplete")):
+        answer = await api.post(path, params={"name": name, "parts": parts})
+        assert (answer.status_code, answer.json()["code"]) == (status, code)
+    assert (await api.post(path, params={"name": "a", "parts": 1})).status_code == 201
+    assert files(bronze) == [Path("uploads", HASH, "a")]
+
+
 async def test_parts_that_nobody_continues_are_removed_after_a_day(api: httpx.AsyncClient, tmp_path: Path) -> None:
     for digest in (HASH, "0" * 64):
         await api.put(f"/api/uploads/{digest}/parts/0", content=b"x", headers=BYTES)

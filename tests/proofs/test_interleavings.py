@@ -96,7 +96,10 @@ class Stage(Scene):
             SetJob(JobState.FAILED),
         ]
         hand = encode(
-            [{**_report(claims[name]), "started": True, "progress": {"at": 1}} for name in ("right0", "left0")]
+            [
+                {**_report(claims[name]), "started": True, "progress": {"at": 1}, "log": "a line\n"}
+                for name in ("right0", "left0")
+            ]
         )
         left0 = claims["left0"]
         reports = {
@@ -127,6 +130,7 @@ class Stage(Scene):
             call("claim apart", "claim_apart", c, ["default"]),
             call("beat", "beat", a, hand, [], None),
             call("progress", "progress", a, hand),
+            call("keep output", "keep_output", a, hand),
             call("checkpoint", "checkpoint", a, *left0.key, left0.attempt, 1, "phase", "{}", left0.token),
             call("reconcile", "reconcile", b, "[]", [], None, None),
             call("begin round", "begin_round", c, timedelta(seconds=5), 100),

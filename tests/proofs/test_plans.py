@@ -360,6 +360,22 @@ async def test_a19_x11_a_list_of_jobs_reads_what_it_shows(quiet_url: str, plans:
             assert work.rows < 2_000, (given, work)
 
 
+async def test_a_retried_job_s_idle_time_costs_the_same_however_many_events_it_has(quiet_url: str) -> None:
+    await furnish(quiet_url, lanes=0, outcomes=0)
+    with Meter(quiet_url) as meter:
+        meter.connection.execute(
+            "insert into app.events (job, seq, at, kind, data)"
+            " select j.id, n, now(), case when n % 10000 = 0 then 'job.failed' when n % 10000 = 1 then 'job.retried'"
+            "                             else 'tasks.repeated' end, '{}'"
+            "   from (select id from app.jobs limit 1) j, generate_series(10000, 30001) n"
+        )
+        meter.connection.execute("analyze app.events")
+        job = meter.connection.execute("select max(job) from app.events where seq = 10000").fetchone()
+        assert job
+        found = meter.least(meter.value, "idle_seconds", *job)
+    assert found.buffers < 100, found
+
+
 @pytest.mark.parametrize("some", [False, True])
 async def test_a19_x35_sweeps_and_gauges_do_not_read_history(quiet_url: str, some: bool) -> None:
     """Nor when the planner believes that very much is due and runs."""

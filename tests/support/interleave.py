@@ -27,7 +27,7 @@ HASTY = "-c deadlock_timeout=20ms -c statement_timeout=15s"
 # Parents before those that refer to them.
 TABLES = (
     "workflows", "sessions", "jobs", "nodes", "lanes", "items", "claims", "due", "outcomes", "attempts", "checkpoints",
-    "rights", "waits", "signals", "children", "limits", "events", "duties", "clock", "staged_items",
+    "traces", "rights", "waits", "signals", "children", "limits", "events", "duties", "clock", "staged_items",
 )  # fmt: skip
 
 # One row for each thing that is wrong. Every transition must leave none, in whatever order it met the others. A node

@@ -1,10 +1,13 @@
 """An address names one object of one tier, and nothing else (S3)."""
 
+import time
+
 import pytest
 
 from anabranch.errors import InputError
 from anabranch.storage.addresses import Address, check_path, parse_address, parse_folder
 from anabranch.storage.attempt_keys import AttemptKey, attempt_key, parse_key
+from anabranch.storage.filenames import check_file_name
 
 HOSTILE = [
     "",
@@ -56,6 +59,17 @@ def test_s3_other_names_stay_as_they_are(path: str) -> None:
 
 def test_s3_a_path_has_one_spelling() -> None:
     assert check_path("u\u0308ber") == check_path("\u00fcber") == "\u00fcber"
+
+
+def test_ts1_a_text_that_takes_long_to_compose_is_refused_before() -> None:
+    """Marks are sorted in the square of their number: half a megabyte of them would take minutes."""
+    hostile = "a" + "\u0301" * 250_000 + "\u0316" * 250_000
+    began = time.thread_time()
+    for check in (check_path, check_file_name):
+        with pytest.raises(InputError, match="it is longer than"):
+            check(hostile)
+    assert time.thread_time() - began < 1
+    assert len(check_path("\u03b1\u0313\u0300\u0345" * 341).encode()) == 1023, "of 4 characters for each 3 bytes"
 
 
 def test_a_folder_may_be_the_whole_tier() -> None:

@@ -151,6 +151,14 @@ async def test_o6_every_mistake_in_a_request_is_told(api: httpx.AsyncClient) -> 
     assert "not supported yet" in told["detail"]
 
 
+async def test_ts1_of_very_many_mistakes_the_first_are_told_and_the_others_counted(api: httpx.AsyncClient) -> None:
+    answer = await api.post("/api/jobs/abc/cancel", json={f"x{number}": 1 for number in range(1_000)})
+    assert answer.status_code == 422
+    errors = answer.json()["errors"]
+    assert len(errors) == 101
+    assert errors[-1] == {"where": "body", "detail": "It has 900 more mistakes"}
+
+
 @pytest.mark.parametrize(
     "query",
     ["limit=0", "limit=501", "before=x", "before=0", "before=99999999999999999999", "status=odd", "workflow=%00"],

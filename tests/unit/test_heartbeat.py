@@ -158,6 +158,22 @@ async def test_what_a_handler_prints_is_reported_while_it_runs_and_once() -> Non
     assert connection.printed == ["line\n", "line\n" * 3]
 
 
+async def test_a_long_log_is_reported_less_often_than_a_short_one() -> None:
+    """Each report replaces the one before: a long log would be written again and again."""
+    live, connection = LiveSession(SESSION), Connection()
+    held = hold(live)
+    held.output = output = Output()
+    output.size = 2_000_000
+    async with beating(connection, live):
+        while held.stored_output < output.size:
+            await asyncio.sleep(0.01)
+        output.size += 1
+        beats = len(connection.beats)
+        while len(connection.beats) < beats + 3:
+            await asyncio.sleep(0.01)
+    assert len(connection.printed) == 1
+
+
 async def test_w4_a_loop_that_does_not_turn_for_two_leases_is_noticed() -> None:
     live, stuck = LiveSession(SESSION), threading.Event()
     heartbeat = Heartbeat(Connection, live, OFTEN, stuck.set)

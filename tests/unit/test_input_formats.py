@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from anabranch.canonical import Json
 from anabranch.engine.plugin import load_plugins
 from anabranch.errors import DefinitionError, InputError
 from anabranch.workflows.inputs import Input, InvalidParameters, check_inputs, inputs_schema, read_input
@@ -46,6 +47,67 @@ def test_g9_only_what_every_job_calls_first_is_checked(tmp_path: Path, more: str
             declared.check({"count": -1})
     else:
         assert declared.check({"count": -1})
+
+
+PICKY = """
+from pydantic import BaseModel, field_validator, model_validator
+from anabranch import handler
+
+class Sizes(BaseModel):
+    width: int = 1
+    height: int = 1
+    unit: str = "m"
+
+    @field_validator("unit")
+    @classmethod
+    def known(cls, unit):
+        if unit == "local":
+            raise FileNotFoundError("units.txt")
+        return {"m": "m", "ft": "ft"}[unit]
+
+    @model_validator(mode="after")
+    def flat(self):
+        if self.height > self.width:
+            raise ValueError("it is higher than wide")
+        return self
+
+@handler("measure")
+def measure(params: Sizes):
+    return None
+"""
+MEASURE = """
+workflow_id: measure
+inputs: {width: {type: integer, default: 1}, height: {type: integer, default: 1}, unit: {type: string, default: m}}
+nodes:
+  first:
+    handler: measure
+    params: {width: "{{ inputs.width }}", height: "{{ inputs.height }}", unit: "{{ inputs.unit }}"}
+    next: then
+  then: {handler: sleep, params: {seconds: 1}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"unit": "mile"}, ["the check of Sizes failed: KeyError: 'mile'"]),
+        ({"height": 2}, ["it is higher than wide"]),
+        ({"height": 2, "width": "wide"}, ["width must be an integer, not a string"]),
+        ({"unit": "local"}, []),
+    ],
+)
+def test_g9_an_error_of_a_validator_is_reported_where_all_that_it_needs_is_known(
+    tmp_path: Path, given: dict[str, Json], said: list[str]
+) -> None:
+    (tmp_path / "picky.py").write_text(PICKY)
+    (tmp_path / "measure.yaml").write_text(MEASURE)
+    declared = load_plugins([str(tmp_path)]).declaration("measure")
+    try:
+        declared.check(given)
+        mistakes = []
+    except InvalidParameters as refused:
+        mistakes = [str(mistake) for mistake in refused.mistakes]
+    assert mistakes == said
 
 
 @pytest.fixture(scope="module")

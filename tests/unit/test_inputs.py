@@ -2,7 +2,7 @@ import pytest
 
 from anabranch.canonical import Json
 from anabranch.errors import DefinitionError, InputError
-from anabranch.workflows.inputs import check_inputs, inputs_schema, read_input
+from anabranch.workflows.inputs import InvalidParameters, check_inputs, inputs_schema, read_input
 
 DECLARED = {
     "n": read_input("n", {"type": "int", "min": 1, "max": 1000, "default": 3}),
@@ -25,6 +25,17 @@ def test_g9_every_mistake_is_reported_at_once() -> None:
         "extra is not an input",
     ):
         assert mistake in error.value.message
+
+
+def test_ts1_of_very_many_names_the_first_are_reported_and_the_others_counted() -> None:
+    with pytest.raises(InvalidParameters) as error:
+        check_inputs(DECLARED, {f"x{number}": 1 for number in range(1_000)})
+    mistakes = [str(mistake) for mistake in error.value.mistakes]
+    assert mistakes[99:] == [
+        "x99 is not an input",
+        "900 more names are given, and none of them is an input",
+        "message is required",
+    ]
 
 
 @pytest.mark.parametrize(

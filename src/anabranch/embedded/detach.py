@@ -8,13 +8,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from anabranch.embedded.home import CHILD_MARK, STACK_MARK, Home, Stack
+from anabranch.embedded.home import CHILD_MARK, STACK_MARK, Child, Home, Stack
 from anabranch.embedded.logfiles import open_log, read_tail, trim_logs
 from anabranch.embedded.orphans import clear_orphans
 from anabranch.embedded.processes import Process, alive, end
 from anabranch.errors import Conflict, Unavailable
 
 __all__ = ["Stopped", "SupervisorEnded", "start_detached", "stop"]
+
+QUIET_SECONDS = 1.0  # most stacks stop in this time, and nothing is said
 
 
 @dataclass(frozen=True)
@@ -55,15 +57,19 @@ def start_detached(
         raise
 
 
-def stop(home: Home, timeout: float = 90) -> Stopped:
-    """Stop the stack in the home, and end the processes that a killed supervisor left there."""
+def stop(home: Home, timeout: float = 90, *, on_wait: Callable[[Sequence[str]], None] = lambda _: None) -> Stopped:
+    """Stop the stack in the home, and end the processes that a killed supervisor left there.
+
+    `on_wait` gets the roles of the processes that are waited for when that takes longer than a second, and again
+    whenever fewer are left.
+    """
     if home.stack_id is None:
         return Stopped(None, 0)
     pid, deadline = None, time.monotonic() + timeout
     while True:
         if stack := home.read_stack():
             pid = stack.supervisor.pid
-            _end(stack.supervisor, timeout)
+            _end(stack, timeout, on_wait)
         try:
             return Stopped(pid, clear_orphans(home))
         except Conflict as error:
@@ -118,5 +124,21 @@ def _abandon(pid: int, home: Home) -> None:
     home.release()
 
 
-def _end(supervisor: Process, timeout: float) -> None:
-    end(lambda: [supervisor] if alive(supervisor) else [], (signal.SIGTERM, timeout), (signal.SIGKILL, 5.0))
+def _end(stack: Stack, timeout: float, on_wait: Callable[[Sequence[str]], None]) -> None:
+    notice, told = time.monotonic() + QUIET_SECONDS, [""]
+
+    def find() -> list[Process]:
+        if not alive(stack.supervisor):
+            return []
+        if time.monotonic() >= notice and (left := _roles(stack)) != told:
+            told[:] = left
+            on_wait(left)
+        return [stack.supervisor]
+
+    end(find, (signal.SIGTERM, timeout), (signal.SIGKILL, 5.0))
+
+
+def _roles(stack: Stack) -> list[str]:
+    """The roles of the stack's processes that still run; the database is the last to stop."""
+    server = [Child("postgres", stack.cluster)] if stack.cluster else []
+    return [child.role for child in (*stack.children, *server) if alive(child.process)]

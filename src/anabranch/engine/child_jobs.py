@@ -59,7 +59,7 @@ async def collect_children(store: JobStore, session: SessionId, results: Results
     for child in await store.take_children(session, MAX_BATCH_CHILDREN):
         try:
             report = await asyncio.to_thread(_report, child, results)
-        except OSError as error:  # another process, or this one later, takes it again
+        except (OSError, Unavailable) as error:  # another process, or this one later, takes it again
             log.warning("child.unreadable", job=child.job_id, reason=str(error))
             continue
         try:
@@ -68,7 +68,7 @@ async def collect_children(store: JobStore, session: SessionId, results: Results
             raise
         except AnabranchError as error:
             log.warning("child.not_reported", job=child.parent_id, child=child.job_id, reason=error.message)
-            failed += isinstance(error, Unavailable)
+            failed += error.code == "database.unreachable"
             if failed >= MAX_UNAVAILABLE:
                 break
     return rights
@@ -86,7 +86,7 @@ def _report(child: ChildJob, results: Results) -> Report:
         return _failed(child, _failure(child))
     try:
         return _completed(child, results)
-    except OSError:
+    except (OSError, Unavailable):
         raise
     except Exception as error:  # noqa: BLE001  # a poison job hurts only itself (E10)
         return _failed(child, describe_error(error))

@@ -20,6 +20,9 @@ STUCK_BEATS = 2 * BEATS_PER_LEASE
 PROGRESS_SECONDS = 1.0
 MAX_WAIT_SECONDS = 0.4  # what handlers print can be read after this time
 MAX_OUTPUT_CHARACTERS = 256 * 1024  # in one report; the rest waits for the next, because the lease does not
+# Each report of a task's output replaces the one before, so a longer log is reported less often: 10,000 characters
+# twice a second, and the 64 kB that are kept at most every 3 seconds.
+OUTPUT_CHARACTERS_PER_SECOND = 20_000
 
 
 class Heartbeat:
@@ -150,13 +153,17 @@ class Heartbeat:
         """Report what handlers have printed that the store does not have yet."""
         printed: list[AttemptOutput] = []
         sizes: dict[TaskKey, tuple[HeldTask, int]] = {}
-        room = MAX_OUTPUT_CHARACTERS
+        room, now = MAX_OUTPUT_CHARACTERS, time.monotonic()
         for held in list(self._live.tasks.values()):
-            if held.output and not held.ended and held.output.size > held.stored_output and room > 0:
-                size, text = held.output.peek()
+            output = held.output
+            if output is None or held.ended or now < held.output_due or room <= 0:
+                continue
+            if output.size > held.stored_output:
+                size, text = output.peek()
                 sizes[held.claim.key] = held, size
                 if text:
                     printed.append(AttemptOutput(held.claim.fence, text))
+                    held.output_due = now + len(text) / OUTPUT_CHARACTERS_PER_SECOND
                     room -= len(text)
         try:
             stored = connection.keep_output(self._live.session, printed) if printed else set()

@@ -63,6 +63,7 @@ class HeldTask:
     stored_progress: ProgressReport | None = None
     output: Output | None = None
     stored_output: int = 0
+    output_due: float = 0.0
     begun: float = 0.0
     rights: tuple[TakenRight, ...] = ()
 

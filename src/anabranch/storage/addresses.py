@@ -6,14 +6,13 @@ from dataclasses import dataclass
 
 from anabranch.errors import InputError
 
-__all__ = ["RESERVED_FOLDER", "Address", "can_be_shown", "check_path", "parse_address", "parse_folder"]
+__all__ = ["RESERVED_FOLDER", "Address", "can_be_shown", "check_path", "compose", "parse_address", "parse_folder"]
 
 MAX_PATH_BYTES = 1_024
 RESERVED_FOLDER = ".anabranch"  # a folder of each tier that holds what is the engine's own
 _TIER = re.compile(r"[a-z][a-z0-9_-]{0,30}")
 # Controls, half characters and breaks of lines; and what turns the reading direction, which shows what is not there.
-_REFUSED_CATEGORIES = frozenset({"Cc", "Cs", "Zl", "Zp"})
-_DIRECTION_MARKS = frozenset("\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+_HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 @dataclass(frozen=True)
@@ -34,9 +33,7 @@ class Address:
 
 def can_be_shown(text: str) -> bool:
     """Whether a text is one line in which every character is what it looks like."""
-    return not any(
-        unicodedata.category(character) in _REFUSED_CATEGORIES or character in _DIRECTION_MARKS for character in text
-    )
+    return _HIDDEN.search(text) is None
 
 
 def parse_address(text: str) -> Address:
@@ -54,7 +51,7 @@ def parse_folder(text: str) -> Address:
 
 def check_path(given: str) -> str:
     """The path in its one spelling (NFC), which can't lead out of its container (S3)."""
-    path = unicodedata.normalize("NFC", given)
+    path = compose(given, MAX_PATH_BYTES)
     if fault := _fault(path):
         raise InputError(
             "storage.path",
@@ -62,6 +59,12 @@ def check_path(given: str) -> str:
             remedy="Write it as it is listed, like uploads/dem.tif.",
         )
     return path
+
+
+def compose(given: str, most: int) -> str:
+    """A name in its one spelling (NFC); as it is where it can't have as few bytes, because that takes long."""
+    # No spelling has more than 4 characters for one of 3 bytes; marks are sorted in the square of their number.
+    return given if len(given) > 2 * most else unicodedata.normalize("NFC", given)
 
 
 def _split(text: str) -> tuple[str, str]:
@@ -76,6 +79,9 @@ def _split(text: str) -> tuple[str, str]:
 
 
 def _fault(path: str) -> str:
+    too_long = f"it is longer than {MAX_PATH_BYTES} bytes"
+    if len(path) > MAX_PATH_BYTES:
+        return too_long
     if not can_be_shown(path):
         return "it has a character that can't be shown"
     if "\\" in path:
@@ -87,4 +93,4 @@ def _fault(path: str) -> str:
         return "a segment of it is empty"
     if {".", ".."} & set(segments):
         return "a segment of it is a step to another folder"
-    return f"it is longer than {MAX_PATH_BYTES} bytes" if len(path.encode()) > MAX_PATH_BYTES else ""
+    return too_long if len(path.encode()) > MAX_PATH_BYTES else ""

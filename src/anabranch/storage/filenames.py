@@ -3,17 +3,19 @@
 import unicodedata
 
 from anabranch.errors import InputError
+from anabranch.storage.addresses import compose
 
 __all__ = ["check_file_name"]
 
 MAX_NAME_BYTES = 255
+TOO_LONG = f"it is longer than {MAX_NAME_BYTES} bytes"
 # Control and format characters, half characters, separators of lines and paragraphs, and what has no meaning yet.
 REFUSED_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp", "Cn", "Co"})
 
 
 def check_file_name(given: str) -> str:
     """The name in its one spelling (NFC); InputError says what is wrong with it."""
-    name = unicodedata.normalize("NFC", given)
+    name = compose(given, MAX_NAME_BYTES)
     if reason := _fault(name):
         raise InputError(
             "upload.name", f"{name[:80]!r} can't be the name of a file: {reason}", remedy="Give another, like dem.tif."
@@ -24,6 +26,8 @@ def check_file_name(given: str) -> str:
 def _fault(name: str) -> str:
     if not name.strip():
         return "it is empty"
+    if len(name) > MAX_NAME_BYTES:
+        return TOO_LONG
     if name in (".", ".."):
         return "it is a step in a path"
     if "/" in name or "\\" in name:
@@ -33,5 +37,5 @@ def _fault(name: str) -> str:
     if name != name.strip():
         return "it begins or ends with a blank"
     if len(name.encode()) > MAX_NAME_BYTES:
-        return f"it is longer than {MAX_NAME_BYTES} bytes"
+        return TOO_LONG
     return ""

@@ -126,11 +126,13 @@ class UploadParts:
 
     async def join(self, owner: str, digest: str, name: str, count: int) -> Upload:
         """Keep the file of all its parts; if it has another hash, they are removed, because one of them is wrong."""
+        name = check_file_name(name)
         parts = await asyncio.to_thread(self.list, owner, digest)
-        if missing := set(range(count)) - set(parts):
+        complete = next((number for number, part in enumerate(parts) if number != part), len(parts))
+        if complete < count:
             raise Conflict(
                 "upload.incomplete",
-                f"part {min(missing)} of {count} is missing",
+                f"part {complete} of {count} is missing",
                 remedy="Send the missing parts, then complete it again.",
             )
         keys = [f"{_folder(owner, digest)}/{number:06}" for number in parts]

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from anabranch.canonical import Json
+from anabranch.redaction import hide_secrets
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.expressions import ExpressionError, Template, evaluate, read_template, references, walk
 from anabranch.workflows.inputs import ParameterMistake
@@ -34,18 +35,23 @@ class FirstCall:
                     known[name] = evaluate(template, lambda ref: walk(dict(given), ref.path, ref))
                 except ExpressionError:  # what it lacks, the job says
                     continue
+        is_whole = self.is_whole and len(known) == len(self.params)
         try:
             self.model.model_validate(known)
         except ValidationError as error:
             for found in error.errors(include_url=False, include_context=False):
-                if mistake := self._place(found, known):
+                if mistake := self._place(found, known, is_whole=is_whole):
                     yield mistake
-        except Exception:  # noqa: BLE001, S110  # a validator of the model that needs what is not known yet
-            pass
+        except OSError:  # what a validator reads may be where the workers are
+            return
+        except Exception as error:  # noqa: BLE001  # a validator may raise anything
+            if is_whole:  # else it may need what is not known yet
+                said = f"{type(error).__name__}: {error}"
+                yield ParameterMistake("", f"the check of {self.model.__name__} failed: {hide_secrets(said)}")
 
-    def _place(self, found: ErrorDetails, known: Collection[str]) -> ParameterMistake | None:
+    def _place(self, found: ErrorDetails, known: Collection[str], *, is_whole: bool) -> ParameterMistake | None:
         if not found["loc"]:  # of several parameters together
-            return ParameterMistake.of_model(found) if self.is_whole else None
+            return ParameterMistake.of_model(found) if is_whole else None
         name, *at = found["loc"]
         if name not in known:
             return None

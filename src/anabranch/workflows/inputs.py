@@ -13,7 +13,7 @@ from pydantic_core import ErrorDetails
 from anabranch.canonical import Json, JsonObject, encode
 from anabranch.errors import DefinitionError, InputError
 from anabranch.storage.addresses import can_be_shown, parse_address
-from anabranch.workflows.mistakes import article, guess, nearest, refuse, said_by_model, show
+from anabranch.workflows.mistakes import MAX_MISTAKES, article, guess, nearest, refuse, said_by_model, show
 from anabranch.workflows.reading import read
 from anabranch.workflows.rules import DECLARED, FILLED, Check, Model, declared, declared_values, filled
 from anabranch.workflows.values import read_any
@@ -230,12 +230,14 @@ def find_input_mistakes(
     declared: Mapping[str, Input], given: Mapping[str, Json], what: str
 ) -> tuple[JsonObject, list[ParameterMistake]]:
     """The values with defaults applied, and what is wrong with them; `what` is what one that is declared is."""
+    unknown = [name for name in given if name not in declared]
     mistakes = [
         ParameterMistake(name, f"is not {what}; did you mean {close!r}?" if close else f"is not {what}")
-        for name in given
-        if name not in declared
+        for name in unknown[:MAX_MISTAKES]
         for close in [guess(name, list(declared))]
     ]
+    if more := unknown[MAX_MISTAKES:]:
+        mistakes.append(ParameterMistake("", f"{len(more):,} more names are given, and none of them is {what}"))
     checked: JsonObject = {}
     for name, wanted in declared.items():
         if name in given:

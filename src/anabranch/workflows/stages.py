@@ -21,7 +21,7 @@ from anabranch.workflows.inputs import (
     inputs_schema,
     read_input,
 )
-from anabranch.workflows.mistakes import refuse
+from anabranch.workflows.mistakes import MAX_MISTAKES, refuse
 from anabranch.workflows.nodes import NAME, Node, Spread, StageNode
 from anabranch.workflows.reading import read
 from anabranch.workflows.rules import FILLED, MAX_TASKS, Check, Model, Whole, declared_keys
@@ -317,7 +317,11 @@ def _check_model(model: type[BaseModel], given: JsonObject) -> JsonObject:
     try:
         return model.model_validate(given).model_dump(mode="json", by_alias=True)
     except ValidationError as error:
-        raise InvalidParameters([ParameterMistake.of_model(one, *one["loc"]) for one in error.errors()]) from error
+        found = error.errors()
+        mistakes = [ParameterMistake.of_model(one, *one["loc"]) for one in found[:MAX_MISTAKES]]
+        if more := found[MAX_MISTAKES:]:
+            mistakes.append(ParameterMistake("", f"there are {len(more):,} more mistakes"))
+        raise InvalidParameters(mistakes) from error
 
 
 def _items(tasks: Sequence[object], node: Node, job_id: str, stage: int) -> list[Json]:

@@ -152,6 +152,7 @@ create index lanes_open on app.lanes (queue) where not closed;
 create index lanes_failed on app.lanes (id) where failed > 0 and not superseded;
 create index lanes_held on app.lanes (held, priority, served_at, id) where held is not null and not closed;
 create index lanes_due on app.lanes (queue, due_at) where not ripe and not closed and due_at is not null;
+create index lanes_due_timeout on app.lanes (due_at) where not ripe and not closed and queue_timeout is not null;
 create index lanes_untold on app.lanes (id) where told = 0 and not closed;
 
 -- The parameters of a lane's tasks, where they differ; a lane of bare indexes has none. A task without a key of its own
@@ -362,6 +363,8 @@ create table app.events (
     data jsonb not null,
     primary key (job, seq)
 );
+
+create index events_retried on app.events (job, seq) where kind = 'job.retried';
 
 -- One process from start to end. A dead session never comes back to life (E3). Its id is random, for the same reason as a
 -- claim's token. Trouble: what keeps it from its work, since troubled_at. Handlers: those that a worker has; null: it

@@ -22,6 +22,7 @@ from anabranch.durations import spell_duration
 from anabranch.engine.ports import Refused, SessionGone
 from anabranch.errors import AnabranchError, InputError, Kind, NotFound, Unavailable
 from anabranch.workflows.inputs import InvalidParameters
+from anabranch.workflows.mistakes import MAX_MISTAKES
 
 __all__ = [
     "InvalidRequest",
@@ -98,7 +99,11 @@ class InvalidRequest(InputError):
     @classmethod
     def of(cls, errors: Sequence[Mapping[str, Any]], *parents: str) -> "InvalidRequest":  # pydantic's own form
         """The mistakes that pydantic found, without the given values (S5)."""
-        return cls([Mistake(where=".".join(map(str, (*parents, *e["loc"]))), detail=e["msg"]) for e in errors])
+        shown = errors[:MAX_MISTAKES]
+        found = [Mistake(where=".".join(map(str, (*parents, *e["loc"]))), detail=e["msg"]) for e in shown]
+        if more := len(errors) - len(shown):
+            found.append(Mistake(where=".".join(parents) or "request", detail=f"It has {more:,} more mistakes"))
+        return cls(found)
 
 
 def describe(error: AnabranchError, *, path: str, correlation_id: str, uri: str | None = None) -> Problem:

@@ -1,19 +1,23 @@
 """Authenticates a request by its API key."""
 
+import asyncio
 import time
 from collections.abc import Callable, Sequence
+from weakref import WeakValueDictionary
 
 import structlog
 
 from anabranch.access import Credential, KnownKey, NotAuthenticated, Principal
 from anabranch.adapters.postgres.store.keys import PostgresKeys
 from anabranch.api.security.limits import Limits
+from anabranch.api.security.rates import network_of
 from anabranch.errors import AnabranchError, Unavailable
 
 __all__ = ["Authenticator"]
 
 log = structlog.get_logger()
 
+LOOKUPS_AT_ONCE = 4  # of an address
 REMEDY = "Send a key as `Authorization: Bearer anb_…`; commands send that of ANABRANCH_API_KEY."
 
 
@@ -28,7 +32,8 @@ class Authenticator:
     def __init__(self, keys: Callable[[], PostgresKeys], limits: Limits) -> None:
         self._keys = keys
         self._limits = limits
-        self._known: dict[bytes, tuple[float, KnownKey]] = {}
+        self._known: dict[tuple[str, bytes], tuple[float, KnownKey]] = {}
+        self._turns: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
     async def authenticate(self, headers: Sequence[str], address: str) -> Principal:
         """The principal of the `Authorization` headers; errors do not reveal why a key is wrong.
@@ -36,12 +41,10 @@ class Authenticator:
         An address that has sent too many wrong keys is refused for a while.
         """
         credential = _read(headers)
-        self._limits.check_guesses(address, credential.digest if credential else b"")
-        known = await self._look_up(credential) if credential else None
-        # Unknown or wrong: the answer is the same, so nobody learns which keys there are.
-        if credential is None or known is None or not known.matches(credential):
-            self._limits.note_wrong(address)
-            raise NotAuthenticated("auth.invalid", "this is no key of this API", remedy=REMEDY)
+        if credential is None:
+            self._limits.check_guesses(address, b"")
+            raise self._refuse(address)
+        known = self._remember(credential) or await self._look_up(credential, address)
         self._limits.note_right(credential.digest)
         if known.revoked:
             raise NotAuthenticated("auth.revoked", "this key was revoked")
@@ -49,19 +52,30 @@ class Authenticator:
             raise NotAuthenticated("auth.expired", "this key has expired")
         if known.unnoted:
             await self._note(credential.key_id)
-        elif credential.digest not in self._known:
-            self._known[credential.digest] = time.monotonic(), known
+        elif (credential.key_id, credential.digest) not in self._known:
+            self._known[credential.key_id, credential.digest] = time.monotonic(), known
         return known.principal(credential.key_id)
 
-    async def _look_up(self, credential: Credential) -> KnownKey | None:
-        return self._remember(credential) or await self._find(credential.key_id)
+    async def _look_up(self, credential: Credential, address: str) -> KnownKey:
+        # Few at a time: of a flood of wrong keys, most are refused before they reach the database.
+        async with self._turns.setdefault(network_of(address), asyncio.Semaphore(LOOKUPS_AT_ONCE)):
+            self._limits.check_guesses(address, credential.digest)
+            known = self._remember(credential) or await self._find(credential.key_id)
+            if known is None or not known.matches(credential):
+                raise self._refuse(address)
+            return known
+
+    def _refuse(self, address: str) -> NotAuthenticated:
+        # Unknown or wrong: the answer is the same, so nobody learns which keys there are.
+        self._limits.note_wrong(address)
+        return NotAuthenticated("auth.invalid", "this is no key of this API", remedy=REMEDY)
 
     def _remember(self, credential: Credential) -> KnownKey | None:
         # By the hash of the secret: a wrong one is looked up each time, and takes as long as an unknown key.
-        at, known = self._known.get(credential.digest, (0.0, None))
+        at, known = self._known.get((credential.key_id, credential.digest), (0.0, None))
         if known is None or time.monotonic() - at < self.FRESH_SECONDS:
             return known
-        del self._known[credential.digest]
+        del self._known[credential.key_id, credential.digest]
         return None
 
     async def _find(self, key_id: str) -> KnownKey | None:

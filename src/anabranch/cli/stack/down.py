@@ -1,5 +1,6 @@
 """`down`: stops the stack of a home."""
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -31,7 +32,7 @@ def down(
         )
     if bronze and not purge:
         raise UsageError("usage", "`--bronze` needs `--purge`", remedy="Add `--purge --yes`.")
-    stopped = stop(home)
+    stopped = stop(home, on_wait=_say_what_is_left)
     kept = _purge(home, bronze=bronze) if purge else []
     if json:
         facts = {"home": str(home.path), "stopped": stopped.supervisor, "orphans": stopped.orphans, "purged": purge}
@@ -44,6 +45,12 @@ def down(
         note("removed the embedded database, and everything else the stack created in the home")
     for folder in kept:
         note(f"kept {folder}{_reason(home, folder)}")
+
+
+def _say_what_is_left(roles: Sequence[str]) -> None:
+    working = any(role.startswith("worker") for role in roles)
+    why = ": running tasks have 30 s to end, and those that do not are run again later" if working else ""
+    note(f"waiting for {', '.join(roles) or 'the supervisor'}{why}")
 
 
 def _reason(home: Home, folder: str) -> str:

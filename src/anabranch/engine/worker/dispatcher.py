@@ -12,6 +12,7 @@ import structlog
 
 from anabranch.engine.advancing import BackgroundAdvances
 from anabranch.engine.child_jobs import is_child_job
+from anabranch.engine.environment import is_exhausted
 from anabranch.engine.failure import describe_error
 from anabranch.engine.lanes import is_internal_queue
 from anabranch.engine.live_session import HeldTask, LiveSession
@@ -216,12 +217,21 @@ class Dispatcher:
         if task.cancelled():
             reports = [_hand_back(held) for held in chunk]
         elif error := task.exception():
-            for held in chunk:
-                log.error("worker.fault", **held.claim.ids, error=str(error), exc_info=error)
-            body = replace(describe_error(error), category="bug").to_text()
-            reports = [Report(held.claim.fence, Ended.FAILED, body) for held in chunk]
+            reports = self._describe_fault(chunk, error)
         self._dispatch()
         self._outbox.write(reports)
+
+    def _describe_fault(self, chunk: Sequence[HeldTask], error: BaseException) -> list[Report]:
+        """The reports of tasks that the engine itself failed at: what this process lacks is no fault of theirs (E9)."""
+        if is_exhausted(error, in_handler=False):
+            body = describe_error(self._runner.environment.note_failure(error)).to_text()
+            for held in chunk:
+                self._runner.give_up(held)  # a thread that starts later finds it in its queue
+            return [Report(held.claim.fence, Ended.HANDED_BACK, body) for held in chunk]
+        for held in chunk:
+            log.error("worker.fault", **held.claim.ids, error=str(error), exc_info=error)
+        body = replace(describe_error(error), category="bug").to_text()
+        return [Report(held.claim.fence, Ended.FAILED, body) for held in chunk]
 
     def _end_now(self, held: HeldTask) -> None:
         """End what can be ended: a quick handler can't, and is as good as done."""

@@ -100,7 +100,11 @@ class Runner:
                 held.workflow = await self._define(held.claim)
             except AnabranchError as error:
                 held.fault = error
-        done = asyncio.get_running_loop().run_in_executor(self._thread, self._run_quick, chunk)
+        try:
+            done = asyncio.get_running_loop().run_in_executor(self._thread, self._run_quick, chunk)
+        except RuntimeError:  # there is no thread for it now
+            self.quick_busy = False
+            raise
         while not done.done():
             await asyncio.wait([done], timeout=MAX_QUICK_TIME.total_seconds() / 10)
             if not done.done() and self._now is not None and _runs_too_long(self._now):

@@ -64,15 +64,9 @@ select j.job_id || '-' || l.node || '-' || coalesce(i.key, x.idx::text) as task_
 select j.id as job, j.state, j.last_event from app.jobs j where j.id = any(%(jobs)s);
 
 -- name: job
--- A job by its id or the start of it: two rows mean that the start is not enough. Idle: from its ends to its retries.
+-- A job by its id or the start of it: two rows mean that the start is not enough.
 select j.*,
-       case when j.generation > 0 then
-           (select extract(epoch from sum(r.at - coalesce(e.at, r.at)))::float from app.events r
-              left join lateral (select e.at from app.events e
-                                  where e.job = r.job and e.seq < r.seq
-                                    and e.kind in ('job.completed', 'job.failed', 'job.cancelled')
-                                  order by e.seq desc limit 1) e on true
-             where r.job = j.id and r.kind = 'job.retried') else 0 end as idle_seconds,
+       case when j.generation > 0 then app.idle_seconds(j.id) else 0 end as idle_seconds,
        coalesce((select json_object_agg(l.name, l.value order by l.name) from app.labels l where l.job = j.id), '{}') as labels
   from app.jobs j
  where j.job_id >= %(job_id)s and j.job_id < %(job_id)s || 'g'
@@ -135,13 +129,7 @@ with wanted as (
 select j.id, j.job_id, j.identity, j.ordinal, j.scope, j.workflow, j.workflow_hash, j.parameters, j.priority, j.state,
        j.generation, null::jsonb as result, j.error, j.correlation_id, j.last_event, j.created_at, j.started_at,
        j.finished_at, j.parent,
-       case when j.generation > 0 then
-           (select extract(epoch from sum(r.at - coalesce(e.at, r.at)))::float from app.events r
-              left join lateral (select e.at from app.events e
-                                  where e.job = r.job and e.seq < r.seq
-                                    and e.kind in ('job.completed', 'job.failed', 'job.cancelled')
-                                  order by e.seq desc limit 1) e on true
-             where r.job = j.id and r.kind = 'job.retried') else 0 end as idle_seconds,
+       case when j.generation > 0 then app.idle_seconds(j.id) else 0 end as idle_seconds,
        coalesce((select json_object_agg(l.name, l.value order by l.name) from app.labels l where l.job = j.id), '{}') as labels
   from (select w.id from wanted w order by w.id desc limit %(limit)s) w
  cross join lateral (select x.* from app.jobs x where x.id = w.id limit 1) j

@@ -44,7 +44,8 @@ select (select coalesce(jsonb_object_agg(o.state, o.jobs), '{}')
        (select coalesce(jsonb_object_agg(q.queue, q.workers), '{}')
           from (select named.queue, count(s.id) as workers
                   from (select distinct l.queue
-                          from (select x.queue from app.lanes x where not x.closed and x.next_index < x.width limit 50000) l
+                          from (select x.queue from app.lanes x
+                                 where not x.closed and (x.next_index < x.width or x.due_at is not null) limit 50000) l
                         union select unnest(x.queues) from app.sessions x where x.dead_at is null and x.kind = 'worker') named
                   left join app.sessions s on s.dead_at is null and s.kind = 'worker' and not s.draining
                    and s.beat_at + s.lease > app.now() and named.queue = any(s.queues)
@@ -138,8 +139,11 @@ select (select count(*) from app.sessions where dead_at is null and kind = 'work
                    'every_seconds', extract(epoch from d.every)::float, 'trouble', d.trouble)), '{}') from app.duties d) as duties,
        r.untaken_rights, r.oldest_right_seconds,
        (select coalesce(jsonb_object_agg(q.queue, q.ready), '{}')
-          from (select l.queue, sum(l.width - l.next_index) as ready
-                  from (select x.queue, x.width, x.next_index from app.lanes x where not x.closed and x.next_index < x.width limit 50000) l
+          from (select l.queue, sum(l.ready) as ready
+                  from (select x.queue, case when x.due_at <= app.now() then x.remaining - x.running
+                                             else x.width - x.next_index end as ready
+                          from app.lanes x
+                         where not x.closed and (x.next_index < x.width or x.due_at <= app.now()) limit 50000) l
                  group by l.queue) q) as queues,
        (select coalesce(jsonb_object_agg(q.queue, q.workers), '{}')
           from (select s.queue, count(*) as workers

@@ -7,6 +7,7 @@ from functools import partial
 from time import monotonic
 from typing import Any
 
+import psycopg
 import structlog
 
 from anabranch.adapters.postgres.database import Database
@@ -28,6 +29,7 @@ BAD_LANE_SECONDS = 60.0  # when a lane that an act failed at is tried again
 MAX_BAD_LANES = 100  # more are no fault of theirs
 FAILED_ROUNDS = 2  # an act that failed once may have waited for a lock in vain
 LAST_LANE = 2**63 - 1
+DAMAGED = "XX"  # SQLSTATE: internal error, damaged data or index
 MAX_HALF_LANES = 2**32
 
 
@@ -168,7 +170,9 @@ class PostgresSweep:
         bad_lanes = self._bad_lanes.setdefault(act.name, {})
         try:
             done = await act.call(first, last) or 0
-        except Refused as error:
+        except AnabranchError as error:
+            if not _may_be_a_rows(error):
+                raise
             if first == last and len(bad_lanes) < MAX_BAD_LANES:
                 bad_lanes[first] = BadLane(_reason(error), monotonic() + BAD_LANE_SECONDS)
                 log.warning("sweeper.act_failed", act=act.name, lane=first, reason=_reason(error))
@@ -201,6 +205,13 @@ class PostgresSweep:
     ) -> Any:  # each caller says which type
         rows = await self._database.call(function, *arguments, before=before and before())
         return next(iter(rows[0].values())) if rows else None
+
+
+def _may_be_a_rows(error: AnabranchError) -> bool:
+    """Whether some row may be the cause: its data, or a page or index that the server can't read."""
+    cause = error.__cause__
+    damaged = isinstance(cause, psycopg.Error) and (cause.sqlstate or "").startswith(DAMAGED)
+    return isinstance(error, Refused) or damaged
 
 
 def _reason(error: AnabranchError) -> str:

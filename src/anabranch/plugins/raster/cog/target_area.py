@@ -5,9 +5,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Self
 
+from affine import Affine
 from rasterio.crs import CRS
-from rasterio.io import DatasetReader
-from rasterio.warp import calculate_default_transform
+from rasterio.io import DatasetReader, MemoryFile
+from rasterio.transform import array_bounds, from_bounds
+from rasterio.vrt import WarpedVRT
 
 from anabranch.geo.boxes import Box
 from anabranch.geo.degrees import transform_points
@@ -67,17 +69,28 @@ def choose_grid(src: DatasetReader, crs: CRS, target: CRS) -> dict[str, object]:
     latitudes, (left, bottom, right, top) = _shown_latitudes(src, crs, area), src.bounds
     south, north = latitudes or sorted((bottom, top))
     rows = max(1, round(src.height * (north - south) / abs(top - bottom)))
-    asked = (crs, target, src.width, rows, left, south, right, north)
-    transform, width, height = calculate_default_transform(*asked)
+    place = from_bounds(left, south, right, north, src.width, rows)
+    transform, width, height = _suggest_grid(src.width, rows, crs, place, target)
     if width * height > MAX_GROWTH_FACTOR * src.width * src.height:
         pixel = (right - left) / src.width, (north - south) / rows
         side = _find_side(crs, target, ((left + right) / 2, (south + north) / 2), pixel)
         if side is None:
             return {}
-        transform, width, height = calculate_default_transform(*asked, resolution=side)
+        west, low, east, high = array_bounds(height, width, transform)
+        transform = Affine(side, 0, west, 0, -side, high)
+        width, height = (max(1, math.ceil(length / side)) for length in (east - west, high - low))
     elif latitudes is None:
         return {}
     return {"transform": transform, "width": width, "height": height}
+
+
+def _suggest_grid(width: int, height: int, crs: CRS, place: Affine, target: CRS) -> tuple[Affine, int, int]:
+    """GDAL's grid for a raster in a target, from an empty one: rasterio's own function needs the VRT driver."""
+    empty = {"driver": "GTiff", "width": width, "height": height, "count": 1, "dtype": "uint8"}
+    with MemoryFile() as file:
+        file.open(**empty, crs=crs, transform=place, tiled=True, sparse_ok=True).close()
+        with file.open(driver="GTiff") as raster, WarpedVRT(raster, crs=target) as grid:
+            return grid.transform, grid.width, grid.height
 
 
 def _find_side(crs: CRS, target: CRS, centre: tuple[float, float], pixel: tuple[float, float]) -> float | None:

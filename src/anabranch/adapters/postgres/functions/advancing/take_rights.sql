@@ -1,6 +1,6 @@
 -- Take rights to advance that are free: never taken, given back and due again, or taken by one whose lease or session
--- ended; and those of gates and waits whose time is up, unless the clock has passed _before: then it stepped.
--- A dead session takes nothing (E3).
+-- ended; and those of gates and waits whose time is up, unless the clock has passed _before: then it stepped. One whose
+-- holder ended is in trouble from then on: it may be what ended it. A dead session takes nothing (E3).
 create function app.take_rights(_session bigint, _limit integer, _before timestamptz default null)
 returns table (right_id bigint, takes integer) language plpgsql as $$
 declare
@@ -21,7 +21,12 @@ begin
             or exists (select from app.sessions s where s.id = r.session and s.dead_at is not null)
          order by coalesce(r.taken_until, r.made_at) limit _limit
            for update skip locked)
-    update app.rights r set session = _session, takes = r.takes + 1, taken_until = app.now() + _lease
+    update app.rights r
+       set session = _session, takes = r.takes + 1, taken_until = app.now() + _lease,
+           troubled_at = case when r.session is not null then coalesce(r.troubled_at, app.now()) else r.troubled_at end,
+           trouble = case when r.session is not null
+                          then coalesce(r.trouble, 'the processes that took this step ended before it was done')
+                          else r.trouble end
       from free where r.id = free.id
     returning r.id, r.takes;
 end;

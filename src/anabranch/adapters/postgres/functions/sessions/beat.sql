@@ -17,8 +17,7 @@ begin
     if not found then
         return null;
     end if;
-    -- Claims that a report is at, and rights that are being spent, are passed over: a heart that waited for them would
-    -- cost its session the lease.
+    -- Claims and rights that another transaction holds are skipped: a heartbeat that waited for a lock could lose its lease.
     with begun as (
         select c.ctid as row
           from jsonb_to_recordset(_in_hand) as h(lane bigint, idx integer, attempt integer, token bigint, started boolean)
