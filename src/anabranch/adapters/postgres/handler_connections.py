@@ -9,8 +9,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
-from anabranch.errors import Unavailable
-
 if TYPE_CHECKING:
     from psycopg import Connection
     from psycopg.rows import TupleRow
@@ -70,7 +68,7 @@ class HandlerConnections:
         """A connection in a transaction, committed at the end; what the server refuses for now is Unavailable."""
         import psycopg  # late: most handlers never ask
 
-        from anabranch.adapters.postgres.connect import Role, breaks_connection, connect, without_secrets
+        from anabranch.adapters.postgres.connect import Role, breaks_connection, connect, unreachable
 
         self._folder.mkdir(parents=True, exist_ok=True)
         with self._take_turn():
@@ -85,10 +83,7 @@ class HandlerConnections:
                 connection.close()
                 if not (isinstance(error, psycopg.OperationalError) or breaks_connection(error)):
                     raise
-                reason = without_secrets(self._url, str(error)).strip()
-                raise Unavailable(
-                    "database.interrupted", f"the database broke a handler's work off: {reason}", remedy="Try again."
-                ) from None
+                raise unreachable(self._url, error) from None
             except BaseException:  # the handler's own error: what it did is rolled back
                 connection.close()
                 raise

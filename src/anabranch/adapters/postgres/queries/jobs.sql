@@ -247,7 +247,8 @@ select x.job_id from app.jobs x join app.jobs j using (identity) where j.id = %(
 
 -- name: waiting_for
 -- What keeps an open job from going on, in words, at most ten reasons: a gate, a time, a limit, a pause, a queue that no
--- worker serves, a handler that no worker has, an advance that could not be made, or a process that can't report.
+-- worker serves, a handler that no worker has, what did not answer the last attempt of a task, an advance that could not
+-- be made, or a process that can't report.
 select distinct t.reason
   from (select case when l.held like 'fault %%' then format('node %%s: its tasks can''t be claimed: %%s', l.node, substr(l.held, 7))
                     when m.paused then format('node %%s: the %%s %%s is paused', l.node, m.kind, m.name)
@@ -269,6 +270,12 @@ select distinct t.reason
           join app.workflows f on f.hash = j.workflow_hash
           cross join lateral jsonb_to_recordset(f.definition -> 'nodes') as n(name text, kind text)
          where w.job = %(job)s and n.name = w.node
+        union all
+        select format('node %%s: %%s', l.node, a.error ->> 'message')
+          from app.lanes l
+         cross join lateral (select * from app.due x where x.lane = l.id order by x.due_at limit 20) d
+          join app.attempts a on a.lane = d.lane and a.idx = d.idx and a.attempt = d.attempt
+         where l.job = %(job)s and not l.closed and a.ended = 'handed_back' and a.error is not null
         union all
         select format('node %%s: %%s', r.node, r.trouble) from app.rights r where r.job = %(job)s and r.trouble is not null
         union all
