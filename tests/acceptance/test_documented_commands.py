@@ -6,6 +6,7 @@ other block of Python is run as it stands, after those before it on its page.
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -30,7 +31,8 @@ SHOWN = ("make ", NEEDS_ROOT, GENERATOR)
 TUTORIALS = ["docs/tutorial/first-job.md", "docs/tutorial/fix-and-retry.md"]
 FOLDER = "docs/howto/publish-a-folder.md"
 MACHINES = "docs/howto/several-machines.md"
-LONG = ["docs/howto/access.md", "docs/howto/rasters.md", MACHINES]
+VERIFY = "docs/howto/verify.md"
+LONG = ["docs/howto/access.md", "docs/howto/rasters.md", MACHINES, VERIFY]
 REFERENCES = ["docs/reference/http.md", "docs/reference/serving.md"]
 PRINTED = {
     FOLDER: ["delivery/old.tif", "the raster has no CRS", "/stac/collections/delivery/items/"],
@@ -44,6 +46,7 @@ PRINTED = {
     MACHINES: ["database", "files"],
     "docs/howto/storage.md": ["gold://copy.tif\nremoved 1\n"],
     "docs/howto/sub-workflows.md": ["2 workflows are valid", '"name": "north"', "completed"],
+    VERIFY: ["verified: 3 files are as they were published"],
     "examples/batch_folder/README.md": ["the level 'n/a' is no number", "batch=may", "readings/oder.csv"],
     "examples/own_handler/README.md": ["2 passed", '"mean": '],
     "examples/plugin_package/README.md": ['"u4pruy"', '"u33dbb"'],
@@ -216,13 +219,18 @@ def test_the_tutorials_work_as_they_are_printed_one_after_the_other(empty_place:
     "page", [pytest.param(page, marks=pytest.mark.slow if page in LONG else ()) for page in PRINTED if page != FOLDER]
 )
 def test_a_page_works_as_it_is_printed(place: Place, url: str, published: str, page: str) -> None:
-    changes = {"docs/howto/access.md": _with_key(url), MACHINES: _elsewhere(place, url)}
+    changes = {
+        "docs/howto/access.md": _with_key(url),
+        MACHINES: _elsewhere(place, url),
+        VERIFY: _of_item(url, published),
+    }
     printed = place.run_page(page, changes.get(page, str))
     assert [words for words in PRINTED[page] if words not in printed] == [], printed
 
 
 def test_publishing_a_folder_works_as_it_is_printed(published: str) -> None:
     assert [words for words in PRINTED[FOLDER] if words not in published] == [], published
+    assert published.count("\nmap ") == 2  # after the folder, and after the fixed file
 
 
 def _with_key(url: str) -> Callable[[str], str]:
@@ -236,6 +244,20 @@ def _with_key(url: str) -> Callable[[str], str]:
             .replace("anb_0123456789ab_…", key)
             .replace("revoke 0123456789ab", f"revoke {found}")
         )
+
+    return change
+
+
+def _of_item(url: str, published: str) -> Callable[[str], str]:
+    """The commands with an item and a job that were published in the place of the printed ones."""
+    (item,) = re.findall(r"/stac/collections/(delivery)/items/(old-\w+)", published)
+    (job,) = re.findall(r"/files/(\w+)/old\.tif", published)
+
+    def change(command: str) -> str:
+        changed = (
+            command.replace(API, url).replace("heights/dem-0a1b2c3d4e", "/".join(item)).replace("dem.tif", "old.tif")
+        )
+        return changed.replace("JOB", job)
 
     return change
 
