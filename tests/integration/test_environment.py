@@ -325,7 +325,7 @@ async def test_a15_a_task_that_no_worker_has_a_handler_for_leaves_no_rows(
 async def test_a15_a_task_that_another_worker_can_run_waits_only_a_moment(
     engine: EngineHarness, database_url: str
 ) -> None:
-    await engine.store.open_session(*WORKER, handlers=["do"])
+    await engine.store.open_session(*WORKER, handlers={"do": "1"})
     await engine.submit(fan_out(1))
     (claim,) = await engine.claim()
     await engine.store.report(engine.session, [Report(claim.fence, Ended.MISSING, "{}", timedelta(seconds=1))])
@@ -508,7 +508,7 @@ async def test_a1_a_task_that_workers_hand_back_for_minutes_is_stuck_and_its_job
 ) -> None:
     """As where its result can't be stored."""
     job, fine = await engine.submit(fan_out(1), name="troubled"), await engine.submit(fan_out(1), name="fine")
-    await engine.store.open_session(*WORKER, handlers=["do"])
+    await engine.store.open_session(*WORKER, handlers={"do": "1"})
     reason = encode({"code": "storage.unreachable", "message": "the tier work could not be used"})
     for _ in range(10):
         assert run_sql(database_url, "select job_id from app.stuck_jobs") == []

@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from anabranch.errors import ContractViolationError
+from anabranch.manifests.signing_key import FILE_NAME
 from anabranch.storage.sources import Sources
 from anabranch.storage.tiers import Storage
 
@@ -20,7 +21,7 @@ Connect = Callable[[], AbstractContextManager[Any]]  # a connection of psycopg's
 
 @dataclass
 class HandlerResources:
-    """Storage, connections to the database, a cache of sources, and the settings of plugins.
+    """Storage, connections to the database, a cache of sources, the settings of plugins, and the key that signs.
 
     Secrets travel in it and not by the environment. Both functions must be such as can be pickled; the cache is a
     folder that processes of a machine share.
@@ -31,6 +32,7 @@ class HandlerResources:
     cache: Path
     cache_bytes: int
     settings: Sequence[BaseModel] = field(default=(), repr=False)
+    signing_key: Path = Path(FILE_NAME)
 
     def __getstate__(self) -> dict[str, object]:
         """Open stores stay in their process."""
