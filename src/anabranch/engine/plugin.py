@@ -258,7 +258,7 @@ def loaded_modules(extra: Iterable[str] = ()) -> list[str]:
 def _loaders(plugin: str) -> Iterator[tuple[str, Callable[[], ModuleType]]]:
     if is_folder(plugin):
         folder = Path(plugin).expanduser()
-        modules = sorted(folder.glob("*.py"))
+        modules = sorted(path for path in folder.glob("*.py") if not _is_test(path))
         spelled = any(_yaml_in(folder)) or any(_yaml_in(folder / WORKFLOWS))
         for path in modules if modules or spelled else [folder]:
             yield str(path), partial(_load_file, path)
@@ -274,6 +274,11 @@ def _submodules(plugin: str) -> list[str]:
     if (named := getattr(package, MODULE_LIST_NAME, None)) is not None:
         return [f"{plugin}.{name}" for name in named]
     return [found.name for found in pkgutil.walk_packages(getattr(package, "__path__", ()), f"{plugin}.")]
+
+
+def _is_test(path: Path) -> bool:
+    """Whether pytest reads a file; tests may stand beside the code that they test."""
+    return path.name.startswith("test_") or path.stem.endswith("_test") or path.name == "conftest.py"
 
 
 def _yaml_in(folder: Path) -> list[Path]:

@@ -51,6 +51,7 @@ __all__ = [
     "build_workflow",
     "build_workflow_summary",
     "count_tasks",
+    "page_links",
     "to_json",
     "to_text",
 ]
@@ -70,10 +71,11 @@ def build_page(
     """A page of at most `limit` items; `found` has one more if there is a next page, asked for by a parameter."""
     shown = found[:limit]
     after = str(cursor(shown[-1])) if len(found) > limit else None
-    return Page(tuple(map(item, shown)), after, _page_links(parameter, after))
+    return Page(tuple(map(item, shown)), after, page_links(parameter, after))
 
 
-def _page_links(parameter: str, after: str | None) -> PageLinks:
+def page_links(parameter: str, after: str | None) -> PageLinks:
+    """The links of a page to itself and to the next one, asked for by a parameter."""
     path, query = REQUESTED.get()
     kept = [pair for pair in parse_qsl(query, keep_blank_values=True) if pair[0] != parameter]
     following = None if after is None else f"{path}?{urlencode([*kept, (parameter, after)])}"
@@ -117,8 +119,8 @@ def build_job(detail: views.JobDetail) -> JobStatus:
     job, tasks = detail.job, count_tasks(*detail.nodes)
     nodes = tuple(_build_node(node, job.job_id) for node in detail.nodes)
     results = {
-        str(number): StageResult(node.name, node.status, node.tasks)
-        for number, node in enumerate(nodes, 1)
+        str(number): StageResult(node.name, node.status, node.tasks, known.output)
+        for number, (node, known) in enumerate(zip(nodes, detail.nodes, strict=True), 1)
         if node.status in ENDED_NODE
     }
     return build(
