@@ -64,7 +64,7 @@ docs: setup ## Build the docs into site/
 
 clean: ## Remove all that the other targets made in this folder
 	rm -rf .venv .cache .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .schemathesis dist site
-	find benchmarks scripts src tests -name __pycache__ -prune -exec rm -rf {} +
+	find benchmarks examples scripts src tests -name __pycache__ -prune -exec rm -rf {} +
 
 help: ## Show this
 	@sed -nE 's/^([a-z]+):[^#]*## (.*)/\1\t\2/p' Makefile | expand -t 10

@@ -46,10 +46,15 @@ def pytest_xdist_auto_num_workers() -> int:
     return 2 * (os.cpu_count() or 1)
 
 
+def pytest_collection() -> None:
+    """The tests themselves are a million objects that live to the end: no collection of garbage looks at them."""
+    gc.disable()
+
+
 def pytest_collection_finish() -> None:
-    """The tests themselves are a million objects that live to the end: no collection of garbage looks at them again."""
-    gc.collect()
+    """They are made, and the garbage of the tests is collected."""
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)

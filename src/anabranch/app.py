@@ -4,7 +4,7 @@ import asyncio
 import os
 import shutil
 import signal
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, closing
 from dataclasses import replace
 from datetime import timedelta
@@ -138,6 +138,7 @@ def handler_resources(settings: Settings, database_url: str, scratch: Path) -> H
         settings.home / "cache",
         settings.source_cache_mb * 2**20,
         plugin_settings(settings),
+        settings.signing_key_file,
     )
 
 
@@ -218,7 +219,7 @@ async def _run_worker(settings: Settings, database_url: str) -> None:
     worker = Worker(store, registry, children, open_results(settings), options)
     os.register_at_fork(after_in_child=_end_copy)
     try:
-        await _serve(store, worker, settings, kind=SessionKind.WORKER, queues=queues, handlers=registry.handlers)
+        await _serve(store, worker, settings, kind=SessionKind.WORKER, queues=queues, handlers=registry.versions)
     finally:
         children.close()
         shutil.rmtree(scratch, ignore_errors=True)
@@ -243,7 +244,7 @@ async def _serve(
     *,
     kind: SessionKind,
     queues: Sequence[str] = (),
-    handlers: Collection[str] = (),
+    handlers: Mapping[str, str] | None = None,
 ) -> None:
     stop = asyncio.Event()
     for name in (signal.SIGTERM, signal.SIGINT):

@@ -33,6 +33,7 @@ from pydantic_settings import (
 
 from anabranch.engine.entry_points import SETTINGS_GROUP, load_entry_points
 from anabranch.errors import DefinitionError, InputError
+from anabranch.manifests.signing_key import FILE_NAME
 from anabranch.public_url import read_origin, read_public_url
 from anabranch.storage.locations import StorageLocations
 
@@ -63,6 +64,9 @@ class Settings(BaseSettings):
     config: Path | None = Field(None, description="The TOML file; by default `anabranch.toml` in the home.")
     database_url: SecretStr | None = Field(
         None, description="The PostgreSQL to use; by default a private cluster in the home."
+    )
+    signing_key: Path | None = Field(
+        None, description="The file of the key that signs manifests; by default `signing-key.pem` in the home."
     )
     stack_id: str | None = Field(None, description="Ties processes to their stack; set by `up` for those it starts.")
     host: str = Field("127.0.0.1", description="The address the API listens on.")
@@ -207,6 +211,11 @@ class Settings(BaseSettings):
     @classmethod
     def _place_tiers(cls, value: StorageLocations, info: ValidationInfo) -> StorageLocations:
         return value.in_home(info.data.get("home", Path("/")))
+
+    @property
+    def signing_key_file(self) -> Path:
+        """The file of the key that signs manifests."""
+        return self.signing_key or self.home / FILE_NAME
 
     @classmethod
     def settings_customise_sources(

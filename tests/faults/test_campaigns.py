@@ -102,4 +102,5 @@ async def test_a_campaign_that_is_broken_off_leaves_no_process_behind(tmp_path: 
         campaign.start()
         await campaign.advance_by(5)
     await asyncio.sleep(1)  # several rounds of a supervisor
+    assert all(member.process.poll() is not None for member in campaign.stage.crew.members)
     assert marked("ANABRANCH_HOME", str(tmp_path / "home")) == []

@@ -4,8 +4,6 @@ import asyncio
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, closing
@@ -35,6 +33,7 @@ from anabranch.settings import Settings
 from anabranch.testing.clock import Clock
 from tests.support.engine import EngineHarness, fan_out, open_harness
 from tests.support.waiting import PATIENCE_SECONDS
+from tests.support.warm import run_warm, start_warm
 
 OPEN = {"/livez", "/readyz", "/", "/docs", "/ui/{name:path}", "/errors", "/errors/{code}"}
 BASE = "http://anabranch.example"
@@ -318,7 +317,7 @@ async def test_keys_are_made_listed_and_revoked_over_http(api: httpx.AsyncClient
     own = {"Authorization": f"Bearer {made['key']}"}
     assert (await api.get("/api/jobs", headers=own)).status_code == 200
     first = (await api.get("/api/keys?limit=1", headers=admin)).json()
-    rest = (await api.get(f"/api/keys?before={first['next']}", headers=admin)).json()
+    rest = (await api.get(first["links"]["next"], headers=admin)).json()
     assert [key["owner"] for key in first["items"] + rest["items"]] == ["acme", "ops"]
     assert (first["items"][0]["id"], first["items"][0]["made_by"]) == (made["id"], f"ops/ci ({rest['items'][0]['id']})")
     assert "key" not in first["items"][0]
@@ -490,11 +489,8 @@ class Server:
         with listen(settings.get("HOST", "127.0.0.1"), 0) as free:
             self.port = free.getsockname()[1]
         with self.log.open("wb") as output:
-            self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "anabranch", "api"],
-                env={**environment, "ANABRANCH_PORT": str(self.port)}, stdin=subprocess.DEVNULL, stdout=output,
-                stderr=output,
-            )  # fmt: skip
+            environment |= {"ANABRANCH_PORT": str(self.port)}
+            self._process = start_warm(["api"], environment, stdout=output, stderr=output)
         self.url = f"http://127.0.0.1:{self.port}"
         with Client(self.url) as client:
             self._wait(client.ready)
@@ -508,7 +504,7 @@ class Server:
 
     def close(self) -> None:
         self._process.send_signal(signal.SIGTERM)
-        self._process.wait(PATIENCE_SECONDS)
+        self._process.wait()
 
 
 @pytest.fixture
@@ -611,8 +607,7 @@ def test_a_client_can_be_made_of_the_settings(
     server: Server, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shell = {**os.environ, "ANABRANCH_DATABASE_URL": database_url}
-    command = [sys.executable, "-m", "anabranch", "keys", "create", "laptop", "--scope", "read", "--expires", "30d"]
-    key = subprocess.run(command, env=shell, capture_output=True, text=True, check=True).stdout.strip()
+    key = run_warm("keys", "create", "laptop", "--scope", "read", "--expires", "30d", env=shell).stdout.strip()
     monkeypatch.setenv("ANABRANCH_API_URL", server.url)
     monkeypatch.setenv("ANABRANCH_API_KEY", key)
     with Client.from_settings() as client:
@@ -623,11 +618,7 @@ def test_keys_are_made_before_any_exists_and_then_over_http(server: Server, data
     foreign = {name: value for name, value in os.environ.items() if not name.startswith("ANABRANCH_")}
 
     def call(*arguments: str, code: int = 0, **settings: Any) -> Any:  # texts; JSON
-        done = subprocess.run(
-            [sys.executable, "-m", "anabranch", *arguments, "--json"],
-            env={**foreign, "ANABRANCH_HOME": str(tmp_path / "none"), **settings},
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
+        done = run_warm(*arguments, "--json", env={**foreign, "ANABRANCH_HOME": str(tmp_path / "none"), **settings})
         assert done.returncode == code, done
         return json.loads(done.stdout or done.stderr)
 

@@ -365,7 +365,15 @@ def test_e5_the_handler_role_publishes_and_touches_nothing_else(
     callable_ = """select proname from pg_proc where pronamespace = 'app'::regnamespace
                       and has_function_privilege('anabranch_handler', oid, 'execute') order by 1"""
     names = [name for (name,) in login.execute(callable_)]
-    assert names == ["ensure_collection", "find_origin", "hold_attempt", "now", "publish_items", "replace_extent"]
+    assert names == [
+        "ensure_collection",
+        "find_making",
+        "find_origin",
+        "hold_attempt",
+        "now",
+        "publish_items",
+        "replace_extent",
+    ]
     for statement in ("select app.use_key('x')", "delete from app.jobs", "select app.lock_catalog()"):
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             handler.execute(statement)

@@ -13,6 +13,7 @@ import pytest
 
 from anabranch.adapters.postgres.connect import Role
 from anabranch.adapters.postgres.database import Database, query_text
+from anabranch.adapters.postgres.schema.migrate import migrate
 from anabranch.adapters.postgres.store.vitals import PostgresVitals
 from anabranch.api.health.diagnosis import diagnose
 from anabranch.canonical import encode
@@ -134,6 +135,33 @@ async def test_a4_a_report_that_fits_in_no_form_keeps_nobody_from_reporting(
     assert turn.answers == [Answer.REFUSED, Answer.APPLIED, Answer.APPLIED]
 
 
+async def test_a4_a_claim_that_can_t_be_given_back_costs_its_worker_no_beat(
+    engine: EngineHarness, database_url: str, clock: Clock
+) -> None:
+    """Without an answer to its beats a worker gives up its session, and with it all that its handlers did so far."""
+    await engine.submit(fan_out(2))
+    await engine.claim()
+    run_sql(database_url, "alter table app.attempts add check (idx <> 0)")
+    clock.advance(timedelta(seconds=30))
+    pulse = engine.store.pulse()
+    assert [pulse.beat(engine.session, Holdings()) for _ in range(2)] == [[], []]
+    pulse.close()
+
+
+@pytest.mark.parametrize("sqlstate", ["23514", "XX001"])
+async def test_a4_a_claim_that_can_t_be_given_back_keeps_its_worker_from_nothing(
+    engine: EngineHarness, database_url: str, sqlstate: str
+) -> None:
+    """A reply was lost, so that all that is not in hand goes back first."""
+    await engine.submit(fan_out(2))
+    await engine.claim(1)
+    reporter = Reporter(engine.store, engine.session, list)
+    with failing(database_url, "lanes", "40001"), pytest.raises(Unavailable):
+        await reporter.send([], ClaimRequest(["default"], 1, {}))
+    with failing(database_url, "attempts", sqlstate, of="when (new.idx = 0)"):
+        assert [claim.index for claim in (await reporter.send([], ClaimRequest(["default"], 1, {}))).claims] == [1]
+
+
 @pytest.mark.parametrize("ended", [Ended.COMPLETED, Ended.FAILED, Ended.RETRY, Ended.TIMED_OUT, Ended.CRASHED])
 async def test_a4_counters_stop_at_their_highest(engine: EngineHarness, database_url: str, ended: Ended) -> None:
     await engine.submit(fan_out(1))
@@ -166,6 +194,14 @@ async def test_a2_writers_do_not_connect_to_a_server_that_only_reads(database_ur
             await asyncio.wait_for(database.call("end_session", 1, "test"), PATIENCE_SECONDS)
     finally:
         await database.close()
+
+
+def test_a2_a_migration_does_not_begin_on_a_server_that_only_reads(database_url: str) -> None:
+    """Of several hosts in a URL, the first that answers may be a standby."""
+    name = run_sql(database_url, "select current_database()")[0][0]
+    run_sql(database_url, f"alter database {name} set default_transaction_read_only = on")
+    with pytest.raises(Unavailable, match="session is read-only"):
+        migrate(database_url)
 
 
 async def test_a3_a_claim_is_bounded_in_bytes(engine: EngineHarness) -> None:
@@ -289,7 +325,7 @@ async def test_a15_a_task_that_no_worker_has_a_handler_for_leaves_no_rows(
 async def test_a15_a_task_that_another_worker_can_run_waits_only_a_moment(
     engine: EngineHarness, database_url: str
 ) -> None:
-    await engine.store.open_session(*WORKER, handlers=["do"])
+    await engine.store.open_session(*WORKER, handlers={"do": "1"})
     await engine.submit(fan_out(1))
     (claim,) = await engine.claim()
     await engine.store.report(engine.session, [Report(claim.fence, Ended.MISSING, "{}", timedelta(seconds=1))])
@@ -331,7 +367,7 @@ async def test_a18_publishing_is_fenced_by_the_task_and_not_by_its_node(
     assert (holds(late), holds(current)) == (False, True)
 
 
-async def test_e3_tf1_what_was_claimed_in_another_history_of_the_database_is_not_taken(
+async def test_e3_tf1_b11_what_was_claimed_in_another_history_of_the_database_is_not_taken(
     engine: EngineHarness, database_url: str, clock: Clock
 ) -> None:
     """A database restored to an earlier point gives lanes, attempts and sessions the same numbers again."""
@@ -465,6 +501,27 @@ async def test_b17_what_could_not_go_on_for_minutes_is_stuck_and_its_job_says_wh
     clock.advance(timedelta(minutes=6))
     stuck = {job_id for (job_id,) in run_sql(database_url, "select job_id from app.stuck_jobs")}
     assert stuck == {troubled.job_id, fine.job_id}, "and a task in hand that never began"
+
+
+async def test_a1_a_task_that_workers_hand_back_for_minutes_is_stuck_and_its_job_says_why(
+    engine: EngineHarness, database_url: str, clock: Clock
+) -> None:
+    """As where its result can't be stored."""
+    job, fine = await engine.submit(fan_out(1), name="troubled"), await engine.submit(fan_out(1), name="fine")
+    await engine.store.open_session(*WORKER, handlers={"do": "1"})
+    reason = encode({"code": "storage.unreachable", "message": "the tier work could not be used"})
+    for _ in range(10):
+        assert run_sql(database_url, "select job_id from app.stuck_jobs") == []
+        (claim, *others) = sorted(await engine.claim(), key=lambda one: one.lane.job_id != job.job_id)
+        back = [Report(claim.fence, Ended.HANDED_BACK, reason, timedelta(seconds=30))]
+        back += [Report(other.fence, Ended.HANDED_BACK) for other in others]
+        await engine.store.report(engine.session, back)
+        assert (await engine.reads.job(job.job_id)).waiting_for == ("node work: the tier work could not be used",)
+        assert (await engine.reads.job(fine.job_id)).waiting_for == ()
+        clock.advance(timedelta(seconds=31))
+    assert run_sql(database_url, "select job_id from app.stuck_jobs") == [(job.job_id,)]
+    await engine.claim()
+    assert run_sql(database_url, "select job_id from app.stuck_jobs") == []
 
 
 async def test_b17_a_right_that_one_process_after_the_other_takes_and_loses_is_stuck(

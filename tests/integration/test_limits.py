@@ -5,8 +5,6 @@ import json
 import os
 import re
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -23,6 +21,7 @@ from anabranch.adapters.postgres.store.keys import open_keys
 from anabranch.embedded.cluster import Cluster
 from anabranch.testing.postgres import Databases
 from tests.support.serving import Served, serve_api
+from tests.support.warm import run_warm
 
 pytestmark = pytest.mark.postgres
 
@@ -341,12 +340,9 @@ async def test_ts9_lines_beyond_the_quota_are_refused_and_the_others_printed(dat
     )
     with serve_api(database_url, tmp_path / "home", auth="keys", owner_jobs_per_day="3") as api:
         known = api.client.post("/api/jobs/submit/echo", json={"message": "1"}, headers=key).json()["job_id"]
-        command = [sys.executable, "-m", "anabranch", "submit", "echo", "--bulk", str(file)]
         secret = key["Authorization"].removeprefix("Bearer ")
         environment = os.environ | {"ANABRANCH_API_URL": api.url, "ANABRANCH_API_KEY": secret}
-        done = await asyncio.to_thread(
-            subprocess.run, command, env=environment, capture_output=True, text=True, check=False
-        )
+        done = await asyncio.to_thread(run_warm, "submit", "echo", "--bulk", str(file), env=environment)
         jobs = [job["job_id"] for job in api.client.get("/api/jobs", headers=key).json()["items"]]
     assert [*done.stdout.split()[::-1]] == [known, *jobs[:2]]
     wrong, over, also_wrong = done.stderr.splitlines()[:3]

@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from anabranch.adapters.postgres.connect import connect
 from tests.support.stack import Stack, open_stack
+from tests.support.waiting import wait_until_async
 
 pytestmark = pytest.mark.postgres
 
@@ -18,6 +20,7 @@ from pydantic import BaseModel
 from anabranch import (
     Context, HandlerResult, InputError, Job, NotFound, Permanent, Retry, Throttled, Transient, handler, register_job,
 )
+from anabranch.errors import Unavailable
 
 
 def fail(act):
@@ -73,6 +76,23 @@ def undeclared(params):
     return fail(params["act"])
 
 
+@handler("offline", retry=Retry(max_attempts=1))
+def offline(params, ctx):
+    if params["act"] == "always" or ctx.attempt < 2:
+        raise Unavailable("storage.unreachable", "the tier silver could not be used")
+    return "done"
+
+
+@handler("offline_quick", quick=True, retry=Retry(max_attempts=1))
+def offline_quick(params, ctx):
+    return offline(params, ctx)
+
+
+@handler("offline_loop", retry=Retry(max_attempts=1))
+async def offline_loop(params, ctx):
+    return offline(params, ctx)
+
+
 @handler("hurried", timeout_seconds=20)
 def hurried(params):
     return fail(params["act"])
@@ -105,6 +125,9 @@ ByCategory = job("by_category", "undeclared")
 ByStage = job("by_stage", "declared", {"max_attempts": 2, "initial_delay_seconds": 0})
 Typed = job("typed", "typed")
 Hurried = job("hurried", "hurried")
+Offline = job("offline", "offline")
+OfflineQuick = job("offline_quick", "offline_quick")
+OfflineLoop = job("offline_loop", "offline_loop")
 """
 WORKFLOW = """
 workflow_id: by_node
@@ -168,3 +191,20 @@ async def test_tf7_an_exception_of_any_length_is_no_timeout(stack: Stack) -> Non
     (task,) = await stack.tasks(job, "act")
     assert task.error is not None
     assert task.error.code == "handler.error"
+
+
+@pytest.mark.parametrize("workflow", ["offline", "offline_quick", "offline_loop"])
+async def test_e9_storage_that_does_not_answer_costs_no_attempt(stack: Stack, workflow: str) -> None:
+    job = await stack.run(workflow, acts=["once"])
+    (task,) = await stack.tasks(job, "act")
+    assert (task.status, task.attempts, task.failures) == ("completed", 2, 0)
+
+
+async def test_e1_storage_that_never_answers_fails_the_task_in_the_end(stack: Stack, database_url: str) -> None:
+    job_id = await stack.submit("offline", acts=["always"])
+    with connect(database_url, None) as admin:
+        await wait_until_async(lambda: admin.execute("update app.due set attempt = 40").rowcount)
+    (task,) = await stack.tasks(await stack.wait(job_id), "act")
+    assert (task.status, task.attempts, task.failures) == ("failed", 41, 1)
+    assert task.error is not None
+    assert task.error.code == "storage.unreachable"

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,9 @@ import psycopg
 import pytest
 
 from anabranch.adapters.postgres.connect import Role, connect
+from anabranch.canonical import Json
 from anabranch.engine.model import JobState
+from anabranch.manifests.envelope import open_envelope, read_envelope
 from tests.support.items import raster_facts
 from tests.support.stack import Stack, open_stack
 from tests.support.waiting import PATIENCE_SECONDS
@@ -67,6 +70,28 @@ async def test_c1_a_job_publishes_items_that_name_it_and_what_it_ran(stack: Stac
         for expression, job_id in reader.execute(query).fetchall():
             assert (expression["job"], job_id) == (job.job.job_id, job.job.job_id)
             assert (expression["workflow"], expression["workflow_hash"]) == ("catalogue", job.job.workflow_hash)
+
+
+async def test_the_manifest_of_an_item_says_what_it_was_made_from_and_by_what(stack: Stack) -> None:
+    given: dict[str, Json] = {"collection": "heights", "items": [raster_facts("a")]}
+    job = await stack.run("catalogue", **given)
+    items = stack.gateway.reads.items()
+    keys = [key.public_key for key in await items.signing_keys()]
+    statement, _ = open_envelope(read_envelope(await items.manifest("heights", "a")), keys)
+    build, ran = statement.predicate.build_definition, statement.predicate.run_details
+    assert {one.name: one.digest.sha256 for one in statement.subject} == {
+        "a.tif": "ab" * 32,
+        "a.thumbnail.png": "cd" * 32,
+    }
+    assert build.external_parameters == {"workflow": "catalogue", "parameters": given}
+    dependencies = {one.name: one.digest.sha256 for one in build.resolved_dependencies}
+    assert dependencies == {"heights.tif": "ef" * 32, "workflow:catalogue": job.job.workflow_hash}
+    ours = version("anabranch")
+    assert ran.metadata.invocation_id == job.job.job_id
+    handlers = {"stac.ensure_collection": ours, "stac.register_items": ours}
+    assert ran.builder.version == {**handlers, "anabranch": ours, "GDAL": "3.10.0"}
+    (item,) = await items.find(limit=10, job_id=job.job.job_id)
+    assert item.handlers == {name: (made,) for name, made in handlers.items()}
 
 
 @pytest.mark.parametrize(

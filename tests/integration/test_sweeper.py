@@ -1,6 +1,7 @@
 """The sweeper: what one act, one row or one slow round can't do keeps nothing else from being done."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ from anabranch.workflows.nesting import nest
 from anabranch.workflows.nodes import Kind, OnFailure, Spread
 from anabranch.workflows.stages import Declaration
 from anabranch.workflows.work import Retry
-from tests.support.engine import EngineHarness, fan_out
+from tests.support.engine import EngineHarness, fan_out, open_harness
 from tests.support.nodes import make_node
 from tests.support.waiting import PATIENCE_SECONDS
 
@@ -399,7 +400,7 @@ async def clock_of(url: str) -> Part | None:
 
 
 @pytest.mark.parametrize("hours", [1, -1])
-async def test_tf5_timers_last_as_long_as_they_were_to_when_the_clock_steps(
+async def test_tf5_b13_timers_last_as_long_as_they_were_to_when_the_clock_steps(
     engine: EngineHarness, database_url: str, clock: Clock, hours: int
 ) -> None:
     """Gates, waits, delays, leases and timeouts that were opened before the step; what comes after it stays."""
@@ -594,14 +595,21 @@ async def test_b8_a_claim_that_waits_holds_no_lane_that_it_cannot_take_from(
     assert [claim.lane.workflow for claim in await claiming] == ["other"]
 
 
+@pytest.fixture
+async def impatient(database_url: str) -> AsyncIterator[EngineHarness]:
+    """An engine that waits for locks for a moment only: what it waits for here is never released."""
+    async with open_harness(f"{database_url}?options=-c%20lock_timeout%3D50ms") as harness:
+        yield harness
+
+
 async def test_b10_a_job_that_a_handler_publishes_for_is_busy_and_not_unreachable(
-    engine: EngineHarness, database_url: str
+    engine: EngineHarness, impatient: EngineHarness, database_url: str
 ) -> None:
     job = await engine.submit(fan_out(1))
     with psycopg.connect(database_url) as handler:
         handler.execute("select from app.jobs for share")
         with pytest.raises(Unavailable, match="is held by a task that publishes") as raised:
-            await engine.store.cancel(job.job_id, "test")
+            await impatient.store.cancel(job.job_id, "test")
         assert raised.value.code == "job.busy"
         handler.rollback()
     assert await engine.store.cancel(job.job_id, "test") == (JobState.CANCELLED, True)
@@ -665,12 +673,14 @@ async def test_a1_a_child_s_result_that_can_t_be_stored_now_is_no_failure_of_it(
     assert ask(database_url, "select max(failures), max(attempt) from app.outcomes") == [(0, 1)]
 
 
-async def test_a14_an_orphan_that_is_held_delays_no_other(engine: EngineHarness, database_url: str) -> None:
+async def test_a14_an_orphan_that_is_held_delays_no_other(
+    engine: EngineHarness, impatient: EngineHarness, database_url: str
+) -> None:
     parent = await begin_children(engine, 3)
     await engine.store.cancel(parent, "test")
     with psycopg.connect(database_url) as handler:
         handler.execute("select from app.jobs where id = (select min(job) from app.children) for share")
-        assert await engine.store.cancel_orphans() == 2
+        assert await impatient.store.cancel_orphans() == 2
         handler.rollback()
     assert await engine.store.cancel_orphans() == 1
 

@@ -71,10 +71,3 @@ async def test_the_functions_of_the_how_to_and_every_branch_of_a_choice_run(data
             (0, False, "small+zero+always+small"),
         ):
             assert await result(stack, "choices", n=n, flag=flag) == {"result": said}
-
-
-def test_the_test_of_the_how_to_passes() -> None:
-    namespace: dict[str, Any] = {"__name__": "example"}
-    code = compile(EXAMPLE.findall(PAGE.read_text())[-1], str(PAGE), "exec")
-    exec(code, namespace)
-    namespace["test_square_twice"]()

@@ -4,8 +4,6 @@ import asyncio
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -25,6 +23,7 @@ from anabranch.errors import Unavailable
 from anabranch.gateway import Gateway
 from anabranch.settings import Settings
 from tests.support.waiting import PATIENCE_SECONDS, wait_until_async
+from tests.support.warm import WarmProcess, start_warm
 
 __all__ = ["Crew", "Member", "Stage", "Start", "audit", "open_stage"]
 
@@ -79,7 +78,7 @@ def _audit(url: str) -> list[str]:
 class Member:
     """One process of a crew."""
 
-    def __init__(self, role: str, process: subprocess.Popen[bytes], log: Path) -> None:
+    def __init__(self, role: str, process: WarmProcess, log: Path) -> None:
         """Just started; its log is JSON lines."""
         self.role = role
         self.process = process
@@ -151,10 +150,7 @@ class Crew:
         foreign = {name: value for name, value in os.environ.items() if not name.startswith("ANABRANCH_")}
         environment = foreign | {f"ANABRANCH_{name}": str(value) for name, value in ours.items()}
         with log.open("wb") as output:
-            process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "anabranch", role],
-                env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
-            )  # fmt: skip
+            process = start_warm([role], environment, stdout=output, stderr=output)
         member = Member(role, process, log)
         self.members.append(member)
         return member

@@ -4,8 +4,6 @@ import asyncio
 import hashlib
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -26,6 +24,7 @@ from anabranch.storage.locations import StorageLocations
 from anabranch.storage.marks import adopt_storage
 from tests.support.server import free_port
 from tests.support.waiting import PATIENCE_SECONDS
+from tests.support.warm import WarmProcess, start_warm
 
 __all__ = [
     "COG",
@@ -214,13 +213,7 @@ def serve_api(url: str, home: Path, **settings: str) -> Iterator[Served]:
     ours = {"home": str(home), "database_url": url, "port": str(port), **settings}
     environment = {**os.environ, **{f"ANABRANCH_{name}".upper(): value for name, value in ours.items()}}
     told = home.parent / f"{home.name}.log"
-    log = told.open("wb")
-    with (
-        log,
-        subprocess.Popen(
-            [sys.executable, "-m", "anabranch", "api"], env=environment, stdout=log, stderr=log
-        ) as process,
-    ):
+    with told.open("wb") as log, start_warm(["api"], environment, stdout=log, stderr=log) as process:
         try:
             with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE_SECONDS) as client:
                 _wait(client, process)
@@ -229,7 +222,7 @@ def serve_api(url: str, home: Path, **settings: str) -> Iterator[Served]:
             process.send_signal(signal.SIGTERM)
 
 
-def _wait(client: httpx.Client, process: subprocess.Popen[bytes]) -> None:
+def _wait(client: httpx.Client, process: WarmProcess) -> None:
     for _ in range(600):
         try:
             if client.get("/readyz").is_success:

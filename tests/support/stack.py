@@ -94,7 +94,7 @@ async def open_stack(
                 lease=LEASE,
                 queues=registry.queues,
                 slots=2,
-                handlers=registry.handlers,
+                handlers=registry.versions,
             )
         )
         opened.push_async_callback(_wait_for, serving)

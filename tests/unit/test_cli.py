@@ -805,8 +805,8 @@ def test_a_job_whose_api_goes_away_is_kept_and_the_command_says_how_to_see_it(
     with socket.create_server(("127.0.0.1", 0)) as taken:
         url = f"http://127.0.0.1:{taken.getsockname()[1]}"
     monkeypatch.setenv("ANABRANCH_API_URL", url)
-    for module in ("operations", "job_stream"):
-        monkeypatch.setattr(f"anabranch.client.{module}.MAX_OUTAGE_SECONDS", -1)
+    for module in ("client.operations", "client.job_stream", "cli.jobs.follow_logs"):
+        monkeypatch.setattr(f"anabranch.{module}.MAX_OUTAGE_SECONDS", -1)
     assert call(command.split()) == 9
     said, remedy = capsys.readouterr().err.splitlines()
     assert said.startswith(f"error: job abc can't be followed: the API at {url} does not answer: ")

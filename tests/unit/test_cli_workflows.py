@@ -241,10 +241,10 @@ def test_what_a_terminal_cannot_show_is_escaped(encoding: str, seen: bytes, said
 
 def test_handlers_are_listed(said: Said) -> None:
     line = next(line for line in said("handlers").splitlines() if line.startswith("memory_hog "))
-    assert line.split(maxsplit=4)[:4] == ["memory_hog", "default", "30", "min"]
+    assert line.split(maxsplit=5)[2:5] == ["default", "30", "min"]
     assert line.endswith("in a fresh child with limits           Allocate memory and write to all of it.")
     found = {handler["name"]: handler for handler in said.json("handlers")}
-    assert {"queue", "timeout_seconds", "runs", "summary"} <= found["echo"].keys()
+    assert {"version", "queue", "timeout_seconds", "runs", "summary"} <= found["echo"].keys()
 
 
 def test_what_is_missing_from_a_list_of_handlers_is_told(said: Said, folder: Path) -> None:

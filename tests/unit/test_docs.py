@@ -69,7 +69,8 @@ def test_a_script_from_another_origin_is_noticed() -> None:
 
 
 def test_a_broken_link_fails_the_build(tmp_path: Path) -> None:
-    shutil.copytree(ROOT / "docs", tmp_path / "docs")
+    for folder in ("docs", "examples"):
+        shutil.copytree(ROOT / folder, tmp_path / folder)
     shutil.copy(ROOT / "mkdocs.yml", tmp_path)
     with (tmp_path / "docs" / "index.md").open("a") as page:
         page.write("\n[nowhere](planted.md)\n")

@@ -1,8 +1,6 @@
 """What a plugin's author tests handlers with."""
 
-import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pydantic import BaseModel
@@ -11,22 +9,11 @@ from anabranch.errors import ContractViolationError, Interrupted
 from anabranch.plugins.demo.phases import work_in_phases
 from anabranch.testing import FakeContext
 
-PAGE = Path(__file__).parents[2] / "docs" / "howto" / "handlers.md"
-
 
 class Depth(BaseModel):
     """The settings of a plugin."""
 
     wells_depth: int = 1
-
-
-def test_the_documented_example_passes(tmp_path: Path) -> None:
-    (example,) = re.findall(
-        r"^```python\n((?:(?!```).)*FakeContext.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE
-    )
-    namespace: dict[str, Any] = {}  # whatever the example defines
-    exec(compile(example, str(PAGE), "exec"), namespace)
-    namespace["test_count"](tmp_path)
 
 
 def test_w5_the_next_attempt_goes_on_from_the_checkpoint_with_the_same_files(tmp_path: Path) -> None:

@@ -46,6 +46,11 @@ def test_a_module_that_raises_is_refused_with_its_error(tmp_path: Path) -> None:
     assert "good" in registry.declarations
 
 
+def test_tests_beside_a_plugin_are_not_loaded(tmp_path: Path) -> None:
+    registry = load_plugins([write(tmp_path, good=GOOD, test_good="1 / 0", good_test="1 / 0", conftest="1 / 0")])
+    assert (registry.refused, "good" in registry.declarations) == ({}, True)
+
+
 def test_a_later_plugin_takes_the_place_of_an_earlier(tmp_path: Path) -> None:
     folder = write(tmp_path, mine=GOOD.replace('"good"', '"hello_world"'))
     assert load_plugins([folder]).declaration("hello_world").workflow.description == "Fine."

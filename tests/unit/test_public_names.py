@@ -33,9 +33,18 @@ def test_the_public_names_stay(module: str, names: str) -> None:
     assert [name for name in found.__all__ if not hasattr(found, name)] == []
 
 
-ITERATED = {"all_tasks", "all_events", "all_logs", "items", "submit_many", "stream"}
+ITERATED = {"all_tasks", "all_events", "all_logs", "items", "published_items", "submit_many", "stream"}
 PLAIN = {"tile_url"}  # they send nothing
-OTHERWISE = {*PLAIN, "close", "bundle", "upload", "stream", "submit_many"}  # tested with a server that answers
+OTHERWISE = {
+    *PLAIN,
+    "close",
+    "bundle",
+    "download",
+    "hash_published",
+    "upload",
+    "stream",
+    "submit_many",
+}  # tested with a server that answers
 SAMPLES: dict[str, Any] = {  # an argument for each name
     "limit": 3, "attempt": 2, "session": 7, "most": 4, "expires_in_seconds": 60, "priority": 1, "index": 5,
     "after": "9", "rerun": True, "dry_run": True, "draining": False, "nodes": ["a"], "jobs": ["j"],

@@ -6,7 +6,18 @@ from fastapi import Path
 
 from anabranch.engine.model import LimitKind
 
-__all__ = ["ErrorCode", "JobId", "KeyId", "Kind", "LimitedName", "NodeName", "Session", "WorkflowId"]
+__all__ = [
+    "CollectionId",
+    "ErrorCode",
+    "ItemId",
+    "JobId",
+    "KeyId",
+    "Kind",
+    "LimitedName",
+    "NodeName",
+    "Session",
+    "WorkflowId",
+]
 
 JobId = Annotated[str, Path(description="The id of a job, or a unique prefix of it.")]
 NodeName = Annotated[str, Path(description="The name of a node of the job.")]
@@ -22,4 +33,6 @@ Session = Annotated[
     int, Path(ge=1, lt=2**63, description="The number of a worker's session, as listed by `/api/workers`.")
 ]
 KeyId = Annotated[str, Path(description="The id of a key, which is not secret: the part after `anb_`.")]
+CollectionId = Annotated[str, Path(max_length=63, pattern=r"^[^\x00-\x1f]+$", description="The id of a collection.")]
+ItemId = Annotated[str, Path(max_length=128, pattern=r"^[^\x00-\x1f]+$", description="The id of an item.")]
 ErrorCode = Annotated[str, Path(description="A code, as in a problem's `code`.")]

@@ -18,6 +18,7 @@ __all__ = [
     "CancelRequest",
     "DeadLettersQuery",
     "EventsQuery",
+    "ItemsQuery",
     "JobRequest",
     "JobsQuery",
     "KeysQuery",
@@ -216,6 +217,17 @@ class LogsQuery(StrictModel):
     status: Literal["running", "failed"] | None = Field(
         None, description="Only of attempts that run now, or of those that did not complete their task."
     )
+
+
+class ItemsQuery(StrictModel):
+    """Which published items to list."""
+
+    limit: int = Field(100, ge=1, le=1000, description=LIMIT_DESCRIPTION)
+    after: Name | None = Field(None, description="The `next` of the previous page.")
+    collection: Name | None = Field(None, description="Only of this collection.")
+    job_id: Name | None = Field(None, description="Only those that this job published, by its whole id.")
+    made_by: Name | None = Field(None, description="Only those that this handler took part in.")
+    older_than: Name | None = Field(None, description="Only by versions of that handler before this one.")
 
 
 class TaskRowsQuery(StrictModel):

@@ -64,6 +64,22 @@ COMMANDS: dict[str, str | tuple[str, str]] = {
     "keys create": ("keys:create", "Create a key and print it; it is shown only once."),
     "keys list": ("keys:list_keys", "List the keys, the newest first, without their secrets."),
     "keys revoke": ("keys:revoke", "Revoke a key permanently."),
+    "items": "List what is published, and show signed manifests.",
+    "items list": ("items.items:list_items", "List published items with the job and the handlers that made them."),
+    "items manifest": (
+        "items.items:print_manifest",
+        "Print the signed manifest of an item: what it was made from, and by what.",
+    ),
+    "verify": (
+        "items.verify:verify",
+        "Verify what was published: the signature of its manifest, and the hash of each file.",
+    ),
+    "signing-keys": "List and rotate the keys that sign manifests.",
+    "signing-keys list": ("items.signing_keys:list_signing_keys", "List the public keys that signed manifests."),
+    "signing-keys rotate": (
+        "items.signing_keys:rotate",
+        "Replace the signing key of this home; what the former one signed stays valid.",
+    ),
     "storage": "List, copy, remove and audit the objects of the tiers.",
     "storage ls": (
         "storage.commands:ls",

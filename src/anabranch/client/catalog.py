@@ -9,7 +9,7 @@ from anabranch.client.paths import segment
 from anabranch.contract.answer import JsonObject, Page, read
 from anabranch.contract.catalog import Item
 
-__all__ = ["file_path", "item_path", "items_call", "tile_path", "tilejson_path"]
+__all__ = ["file_path", "item_path", "items_call", "manifest_path", "tile_path", "tilejson_path"]
 
 GRID = "WebMercatorQuad"
 MAX_PAGE_ITEMS = 200
@@ -43,6 +43,11 @@ def tilejson_path(collection: str, item: str) -> str:
 def tile_path(collection: str, item: str) -> str:
     """The path of the tiles of an item's raster, with {z}, {x} and {y}."""
     return f"/raster/collections/{segment(collection)}/items/{segment(item)}/tiles/{GRID}/{{z}}/{{x}}/{{y}}"
+
+
+def manifest_path(collection: str, item: str) -> str:
+    """The path of an item's manifest."""
+    return f"/api/items/{segment(collection)}/{segment(item)}/manifest"
 
 
 def file_path(job_id: str, name: str) -> str:

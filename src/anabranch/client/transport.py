@@ -5,6 +5,7 @@ import re
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from hashlib import sha256
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -136,6 +137,14 @@ class Transport(HttpProtocol):
             for piece in answer.iter_bytes():
                 aside.write(piece)
 
+    def hash(self, call: Call[Any]) -> str:
+        """The SHA-256 of an answer."""
+        digest = sha256()
+        with self._stream(call) as answer:
+            for piece in answer.iter_bytes():
+                digest.update(piece)
+        return digest.hexdigest()
+
     @contextmanager
     def _stream(self, call: Call[Any]) -> Iterator["httpx.Response"]:
         with self._reached(), self._http.stream(**self._request(call)) as answer:
@@ -178,6 +187,14 @@ class AsyncTransport(HttpProtocol):
             async with self._stream(call) as answer:
                 async for piece in answer.aiter_bytes():
                     aside.write(piece)
+
+    async def hash(self, call: Call[Any]) -> str:
+        """The SHA-256 of an answer."""
+        digest = sha256()
+        async with self._stream(call) as answer:
+            async for piece in answer.aiter_bytes():
+                digest.update(piece)
+        return digest.hexdigest()
 
     @asynccontextmanager
     async def _stream(self, call: Call[Any]) -> AsyncIterator["httpx.Response"]:

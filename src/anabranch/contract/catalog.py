@@ -1,10 +1,13 @@
 """What is published."""
 
+from collections.abc import Mapping
+from dataclasses import field
+from datetime import datetime
 from html import escape
 
 from anabranch.contract.answer import Answer, JsonObject, JsonValue, answer
 
-__all__ = ["Item"]
+__all__ = ["Envelope", "Item", "PublishedItem", "Signature", "SigningKey"]
 
 
 @answer
@@ -34,3 +37,47 @@ class Item(Answer):
         picture = "".join(f'<br><img src="{escape(href)}" style="max-height: 12em">' for href in list(pictures)[:1])
         links = " · ".join(f'<a href="{escape(href)}">{escape(name)}</a>' for name, href in assets.items())
         return f"<b>{escape(self.id)}</b> in {escape(self.collection)}{picture}<br>{links}"
+
+
+@answer
+class PublishedItem(Answer):
+    """A published item: the job that published it, and the handlers that made it."""
+
+    collection: str
+    id: str
+    job_id: str
+    published_at: datetime
+    signing_key: str | None
+    """The id of the key that signed its manifest; null if it has none."""
+    handlers: Mapping[str, tuple[str, ...]]
+    """The versions of each handler that took part."""
+
+
+@answer
+class Signature(Answer):
+    """A signature, and the id of its key."""
+
+    keyid: str
+    sig: str
+
+
+@answer
+class Envelope(Answer):
+    """A signed manifest: a DSSE envelope with an in-toto statement."""
+
+    payload_type: str = field(metadata={"alias": "payloadType"})
+    payload: str
+    """The statement, in base64."""
+    signatures: tuple[Signature, ...]
+
+
+@answer
+class SigningKey(Answer):
+    """The public half of a key that signed manifests."""
+
+    id: str
+    public_key: str
+    """In PEM."""
+    first_used_at: datetime
+    retired_at: datetime | None
+    """Since when it signs no more; what it signed stays valid."""

@@ -146,6 +146,7 @@ class Handler(Answer):
     """A handler that tasks can call."""
 
     name: str
+    version: str
     summary: str
     queue: str
     timeout_seconds: float

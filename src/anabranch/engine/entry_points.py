@@ -1,14 +1,24 @@
 """What installed packages bring by entry points: plugins, their settings and their error codes."""
 
 from collections.abc import Iterator
-from importlib.metadata import EntryPoint, entry_points
+from functools import cache
+from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, packages_distributions, version
 
-__all__ = ["CODE_GROUP", "PLUGIN_GROUP", "SETTINGS_GROUP", "find_entry_points", "load_entry_points"]
+__all__ = [
+    "CODE_GROUP",
+    "NO_VERSION",
+    "PLUGIN_GROUP",
+    "SETTINGS_GROUP",
+    "find_entry_points",
+    "load_entry_points",
+    "version_of",
+]
 
 PLUGIN_GROUP = "anabranch.plugins"  # a module or package with handlers and workflows
 SETTINGS_GROUP = "anabranch.settings"  # a pydantic model; its fields begin with the name of the entry point
 CODE_GROUP = "anabranch.codes"  # a tuple of `anabranch.codes.Code`
 OWN_PREFIX = "anabranch."
+NO_VERSION = "0"
 
 
 def find_entry_points(group: str) -> list[EntryPoint]:
@@ -23,3 +33,17 @@ def load_entry_points(group: str) -> Iterator[tuple[str, object]]:
             yield point.name, point.load()
         except (Exception, SystemExit):  # noqa: BLE001  # a plugin's code may do anything when imported
             yield point.name, None
+
+
+def version_of(module: str) -> str:
+    """The version of the installed package that a module is in; 0 if it is in none."""
+    return _version_of(module.partition(".")[0])
+
+
+@cache
+def _version_of(package: str) -> str:
+    try:
+        return version(package)
+    except (PackageNotFoundError, ValueError):
+        found = packages_distributions().get(package)  # slow: it reads what every package installed
+    return version(found[0]) if found else NO_VERSION

@@ -11,12 +11,13 @@ import structlog
 
 from anabranch.errors import Unavailable
 
-__all__ = ["Environment", "exhausted_error", "is_exhausted"]
+__all__ = ["Environment", "exhausted_error", "is_exhausted", "is_unanswered"]
 
 log = structlog.get_logger()
 MAX_PAUSE_SECONDS = 30.0
 PROBED_PIPES = 4
 PROBED_BYTES = 4096
+UNANSWERED_CODES = ("database.unreachable", "storage.unreachable")
 
 
 def is_exhausted(error: BaseException, *, in_handler: bool) -> bool:
@@ -29,6 +30,11 @@ def is_exhausted(error: BaseException, *, in_handler: bool) -> bool:
         return isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE)
     no_thread = isinstance(error, RuntimeError) and "can't start new thread" in str(error)
     return no_thread or isinstance(error, OSError | MemoryError)
+
+
+def is_unanswered(error: BaseException) -> bool:
+    """Whether the platform's own database or storage did not answer a handler."""
+    return isinstance(error, Unavailable) and error.code in UNANSWERED_CODES
 
 
 def exhausted_error(error: BaseException) -> Unavailable:

@@ -13,7 +13,7 @@ from typing import Any
 
 import structlog
 
-from anabranch.engine.entry_points import PLUGIN_GROUP, find_entry_points
+from anabranch.engine.entry_points import PLUGIN_GROUP, find_entry_points, version_of
 from anabranch.engine.lanes import INTERNAL_QUEUE, internal_queue, is_internal_queue
 from anabranch.engine.worker.handler import handlers_in
 from anabranch.errors import DefinitionError, NotFound
@@ -56,6 +56,7 @@ class Registry:
         self.refused: dict[str, str] = {}
         self.kept: set[str] = set()
         self._taken: set[object] = set()
+        self._modules: dict[str, str] = {}
         self.broken: dict[str, str] = {}
         self._brought: list[Declaration | Path | _Function] = []
         self._loaded: dict[str, Loaded] = {}
@@ -70,6 +71,7 @@ class Registry:
         for found in handlers:
             self._warn_if_known("handler", found.name, self.handlers, module.__name__)
             self.handlers[found.name] = found
+            self._modules[found.name] = module.__name__
         for found_class in classes:
             try:
                 self._brought.append(replace(declare(found_class), origin=module.__name__))
@@ -115,7 +117,7 @@ class Registry:
         While one of them is refused, nothing is taken away: what is gone may have been in it, and is `kept`.
         """
         fresh = Registry()
-        fresh.handlers, fresh._brought = self.handlers, self._brought
+        fresh.handlers, fresh._modules, fresh._brought = self.handlers, self._modules, self._brought
         fresh.refused = {name: reason for name, reason in self.refused.items() if name not in self._misfits}
         fresh.resolve()
         gone = self.declarations.keys() - fresh.declarations.keys()
@@ -134,6 +136,11 @@ class Registry:
             f"workflow {workflow_id!r} was refused: {reason}" if reason else f"there is no workflow {workflow_id!r}",
             remedy=f"{nearest(workflow_id, list(self.declarations))} {known}".strip(),
         )
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """The version of each handler: its own, else that of the installed package that it is in, else 0."""
+        return {name: found.version or version_of(self._modules.get(name, "")) for name, found in self.handlers.items()}
 
     @property
     def workflows(self) -> list[Workflow]:
@@ -251,7 +258,7 @@ def loaded_modules(extra: Iterable[str] = ()) -> list[str]:
 def _loaders(plugin: str) -> Iterator[tuple[str, Callable[[], ModuleType]]]:
     if is_folder(plugin):
         folder = Path(plugin).expanduser()
-        modules = sorted(folder.glob("*.py"))
+        modules = sorted(path for path in folder.glob("*.py") if not _is_test(path))
         spelled = any(_yaml_in(folder)) or any(_yaml_in(folder / WORKFLOWS))
         for path in modules if modules or spelled else [folder]:
             yield str(path), partial(_load_file, path)
@@ -267,6 +274,11 @@ def _submodules(plugin: str) -> list[str]:
     if (named := getattr(package, MODULE_LIST_NAME, None)) is not None:
         return [f"{plugin}.{name}" for name in named]
     return [found.name for found in pkgutil.walk_packages(getattr(package, "__path__", ()), f"{plugin}.")]
+
+
+def _is_test(path: Path) -> bool:
+    """Whether pytest reads a file; tests may stand beside the code that they test."""
+    return path.name.startswith("test_") or path.stem.endswith("_test") or path.name == "conftest.py"
 
 
 def _yaml_in(folder: Path) -> list[Path]:

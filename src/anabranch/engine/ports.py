@@ -1,6 +1,6 @@
 """All that the engine asks of the world."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Generic, Protocol, TypeVar
@@ -258,7 +258,12 @@ class TaskQueue(Protocol):
     """Sessions, claims and reports."""
 
     async def open_session(
-        self, kind: SessionKind, queues: Sequence[str], slots: int, lease: timedelta, handlers: Collection[str] = ()
+        self,
+        kind: SessionKind,
+        queues: Sequence[str],
+        slots: int,
+        lease: timedelta,
+        handlers: Mapping[str, str] | None = None,
     ) -> SessionId: ...
     async def end_session(self, session: SessionId, reason: str) -> None: ...
     async def checkpoint(self, session: SessionId, attempt: Attempt, number: int, phase: str, state: str) -> bool: ...

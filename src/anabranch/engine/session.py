@@ -1,7 +1,7 @@
 """Keep one live session for a process, and begin a new one when it is lost."""
 
 import asyncio
-from collections.abc import Callable, Collection, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from typing import Protocol
@@ -36,12 +36,13 @@ async def keep_session(
     lease: timedelta,
     queues: Sequence[str] = (),
     slots: int = 0,
-    handlers: Collection[str] = (),
+    handlers: Mapping[str, str] | None = None,
     on_stuck: Callable[[], None] | None = None,
 ) -> None:
     """Serve until asked to stop, under a session that is begun again whenever it is lost.
 
-    `on_stuck` is called from the heartbeat's thread when the loop has not turned for two leases: something blocks it.
+    `handlers` are those of a worker, with their versions. `on_stuck` is called from the heartbeat's thread when the
+    loop has not turned for two leases: something blocks it.
     """
     while not stop.is_set():
         try:

@@ -188,3 +188,4 @@ class Handler:
     runs: Runs = Runs.IN_CHILD
     summary: str = ""
     result: type[BaseModel] | None = None
+    version: str | None = None

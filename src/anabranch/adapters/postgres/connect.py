@@ -31,8 +31,8 @@ class Role(Enum):
     HANDLER = "anabranch_handler"
 
 
-# No connection, none left, an end.
-NO_CONNECTION = ("08", "53300", "57P")
+# No connection, none left, an end, a server that only reads.
+NO_CONNECTION = ("08", "25006", "53300", "57P")
 # A server that only reads, statements it does not know, an end, a failing disk or server.
 BROKEN_CONNECTION = ("25", "26", "42P05", "57P", "58", "XX")
 MISSING_SCHEMA = ("3F000", "42P01", "42703", "42883")
@@ -59,7 +59,7 @@ SETTINGS: Mapping[Role, Mapping[str, str]] = {
 }
 
 
-def conninfo(url: str, role: Role | None, name: str) -> str:
+def conninfo(url: str, role: Role | None, name: str, *, writes: bool = False) -> str:
     """How to connect in a role, for psycopg and its pools; without a role, as the login user with the owner's settings.
 
     Settings in the URL's own `options` are kept and stand above ours; the role is always ours.
@@ -70,14 +70,16 @@ def conninfo(url: str, role: Role | None, name: str) -> str:
     if role:
         options.append(_option("role", role.value))
     ours = {"options": " ".join(filter(None, options)), "application_name": name, "client_encoding": "UTF8"}
-    if role in WRITERS:  # after a failover the old server still answers, and only reads
+    if writes or role in WRITERS:  # after a failover the old server still answers, and only reads
         ours["target_session_attrs"] = "read-write"
     return make_conninfo("", **{"connect_timeout": CONNECT_TIMEOUT_SECONDS, **KEEPALIVE, **given, **ours})
 
 
-def connect(url: str, role: Role | None, *, name: str = "anabranch", autocommit: bool = True) -> Connection[TupleRow]:
+def connect(
+    url: str, role: Role | None, *, name: str = "anabranch", autocommit: bool = True, writes: bool = False
+) -> Connection[TupleRow]:
     """An open connection in a role."""
-    text = conninfo(url, role, name)
+    text = conninfo(url, role, name, writes=writes)
     try:
         return psycopg.connect(text, autocommit=autocommit)
     except psycopg.OperationalError as error:

@@ -4,15 +4,13 @@ import fcntl
 import random
 import select
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
-from anabranch.errors import Unavailable
-
 if TYPE_CHECKING:
-    from psycopg import Connection
+    from psycopg import AsyncConnection, Connection
     from psycopg.rows import TupleRow
 
 __all__ = ["ACTIVE_CONNECTIONS", "HANDLER_CONNECTIONS", "IDLE_SECONDS", "HandlerConnections"]
@@ -70,7 +68,7 @@ class HandlerConnections:
         """A connection in a transaction, committed at the end; what the server refuses for now is Unavailable."""
         import psycopg  # late: most handlers never ask
 
-        from anabranch.adapters.postgres.connect import Role, breaks_connection, connect, without_secrets
+        from anabranch.adapters.postgres.connect import Role, breaks_connection, connect, unreachable
 
         self._folder.mkdir(parents=True, exist_ok=True)
         with self._take_turn():
@@ -85,14 +83,31 @@ class HandlerConnections:
                 connection.close()
                 if not (isinstance(error, psycopg.OperationalError) or breaks_connection(error)):
                     raise
-                reason = without_secrets(self._url, str(error)).strip()
-                raise Unavailable(
-                    "database.interrupted", f"the database broke a handler's work off: {reason}", remedy="Try again."
-                ) from None
+                raise unreachable(self._url, error) from None
             except BaseException:  # the handler's own error: what it did is rolled back
                 connection.close()
                 raise
             self._keep(connection)
+
+    @asynccontextmanager
+    async def connection(self) -> "AsyncIterator[AsyncConnection[TupleRow]]":
+        """The same for async handlers; it is closed at the end."""
+        import asyncio
+
+        import psycopg
+
+        from anabranch.adapters.postgres.connect import Role, breaks_connection, connect_async, unreachable
+
+        self._folder.mkdir(parents=True, exist_ok=True)
+        with await asyncio.to_thread(self._take_turn):
+            opened = await connect_async(self._url, Role.HANDLER, name="anabranch handler", autocommit=False)
+            try:
+                async with opened:
+                    yield opened
+            except psycopg.Error as error:
+                if not (isinstance(error, psycopg.OperationalError) or breaks_connection(error)):
+                    raise
+                raise unreachable(self._url, error) from None
 
     def _take_kept(self) -> "Connection[TupleRow] | None":
         with suppress(IndexError):

@@ -16,5 +16,5 @@ router = APIRouter(prefix="/api/handlers", tags=["handlers"])
 @router.get("", dependencies=[needs(Scope.READ)], responses=problems())
 async def list_handlers(gateway: CurrentGateway) -> list[Handler]:
     """The handlers by name, with the schemas of their parameters and results."""
-    handlers = gateway.registry.handlers
-    return [describe_handler(handlers[name]) for name in sorted(handlers)]
+    handlers, versions = gateway.registry.handlers, gateway.registry.versions
+    return [describe_handler(handlers[name], versions[name]) for name in sorted(handlers)]

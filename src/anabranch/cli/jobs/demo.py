@@ -26,6 +26,7 @@ POLL_SECONDS = 0.2
 NEXT_STEPS = """
 What to try next:
   anabranch submit process_raster -p source=@FILE.tif --wait     publish a raster of yours
+  anabranch submit process_raster -p source=@FOLDER --wait       publish all rasters of a folder
   anabranch jobs                                                 list the jobs, including these
   anabranch down                                                 stop the stack"""
 

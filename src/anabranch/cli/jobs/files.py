@@ -9,7 +9,8 @@ from time import monotonic
 from anabranch.cli.exit_codes import JobFailed, UsageError
 from anabranch.cli.jobs.follow import explain_unavailable
 from anabranch.cli.jobs.parameters import Parameters
-from anabranch.cli.terminal.output import cut, print_json, print_table
+from anabranch.cli.jobs.published import find_links
+from anabranch.cli.terminal.output import cut, note, print_json, print_table
 from anabranch.cli.terminal.progress import show_files
 from anabranch.client import Client, JobStatus, SubmittedJob
 from anabranch.errors import AnabranchError, InputError
@@ -35,6 +36,7 @@ class _Row:
     job_id: str | None = None
     status: str = "not submitted"
     error: AnabranchError | None = None
+    links: Sequence[tuple[str, str]] = ()
 
 
 def find_file_set(given: Sequence[str]) -> FileSet | None:
@@ -110,7 +112,9 @@ def _wait(client: Client, rows: Sequence[_Row], timeout: float | None, *, quiet:
         for row in waited:
             job_id = str(row.job_id)
             with explain_unavailable(job_id):
-                _update(row, client.wait(job_id, end and max(0.0, end - monotonic()), partial(_update, row)))
+                job = client.wait(job_id, end and max(0.0, end - monotonic()), partial(_update, row))
+            _update(row, job)
+            row.links = find_links(client.base_url, job)
             show(f"{row.file}: {row.status}")
 
 
@@ -129,6 +133,8 @@ def _print(rows: Sequence[_Row], *, json: bool) -> None:
         head.append("error")
         cells = [[*cell, cut(row.error and row.error.message)] for cell, row in zip(cells, rows, strict=True)]
     print_table(head, cells)
+    for name, url in next((row.links[:1] for row in rows if row.links), ()):  # the map, which shows all of them
+        note(f"{name:<9} {url}")
 
 
 def _to_json(row: _Row) -> dict[str, object]:
@@ -142,12 +148,13 @@ def _require_success(rows: Sequence[_Row]) -> None:
     if failed:
         raise JobFailed(
             "files.failed",
-            f"of {len(rows)} files, {failed} have a job that did not complete, and {refused} were refused",
-            remedy="See `anabranch tasks JOB --status failed`; submit again to run what did not complete.",
+            f"of {len(rows)} files, {failed} failed and {refused} were refused",
+            remedy="`anabranch status JOB` says why, and what to do; submit the same again to run what failed.",
         )
     if refused:
         raise InputError(
             "files.refused",
             f"{refused} of {len(rows)} files were refused",
-            remedy="Fix them and submit the same again; files that have a job keep it.",
+            remedy="Fix them, or leave them out with a pattern like '@scenes/*.tif', and submit the same again; "
+            "files that have a job keep it.",
         )

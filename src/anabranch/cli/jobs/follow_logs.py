@@ -6,12 +6,12 @@ from time import monotonic, sleep
 from typing import TypedDict
 
 from anabranch.client import Client, JobStatus, Log
+from anabranch.client.operations import MAX_OUTAGE_SECONDS
 from anabranch.errors import Unavailable
 
 __all__ = ["LogFilter", "new_logs"]
 
 POLL_SECONDS = 0.3
-MAX_OUTAGE_SECONDS = 30.0
 # Reading the logs of ended attempts takes at most this share of the time, however many there are.
 MAX_READING_SHARE = 0.2
 LEFT_OUT = "… some lines were left out …\n"

@@ -12,10 +12,10 @@ __all__ = ["handlers"]
 def handlers(json: Json = False) -> None:
     """List the handlers that tasks can call."""
     registry = load()
-    found = [registry.handlers[name] for name in sorted(registry.handlers)]
+    found, versions = [registry.handlers[name] for name in sorted(registry.handlers)], registry.versions
     warn_of_refused(registry)
     if json:
-        print_json([describe_handler(handler) for handler in found])
+        print_json([describe_handler(handler, versions[handler.name]) for handler in found])
         return
-    rows = ([h.name, h.queue, spell_duration(h.timeout), h.runs, h.summary or None] for h in found)
-    print_table(["handler", "queue", "timeout", "runs", "summary"], rows)
+    rows = ([h.name, versions[h.name], h.queue, spell_duration(h.timeout), h.runs, h.summary or None] for h in found)
+    print_table(["handler", "version", "queue", "timeout", "runs", "summary"], rows)

@@ -12,8 +12,9 @@ from pydantic import BaseModel
 
 from anabranch.canonical import Json, JsonObject, decode, encode
 from anabranch.engine.model import Attempt, Checkpoint, ProgressReport
-from anabranch.engine.worker.resources import NO_RESOURCES, HandlerResources
+from anabranch.engine.worker.resources import NO_RESOURCES, Connections, HandlerResources
 from anabranch.errors import ContractViolationError, Permanent
+from anabranch.manifests.signing_key import SigningKey
 from anabranch.storage.task_storage import TaskStorage, Writer
 from anabranch.storage.work_files import WorkFiles
 
@@ -207,6 +208,16 @@ class Context:
         Few handlers of a worker have one at the same time; open it when all is computed.
         """
         return self._resources.database()
+
+    @property
+    def pool(self) -> Connections:
+        """Connections for async handlers: `async with ctx.pool.connection() as connection`; otherwise as `database`."""
+        return self._resources.database
+
+    @property
+    def signing_key(self) -> SigningKey:
+        """The key of the installation, which signs the manifests of what is published."""
+        return SigningKey.open(self._resources.signing_key)
 
     def settings(self, model: type[Model]) -> Model:
         """The settings of an installed plugin, which brings their model by the entry point `anabranch.settings`."""

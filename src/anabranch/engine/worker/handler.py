@@ -1,8 +1,9 @@
 """@handler, the Context a handler sees, and the call that runs one."""
 
 import inspect
+import re
 from collections.abc import Callable, Coroutine, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import cache
 from typing import Any, Literal, ParamSpec, Protocol, TypeVar, get_origin, get_type_hints, overload
@@ -13,6 +14,7 @@ from pydantic.errors import PydanticInvalidForJsonSchema
 from anabranch.canonical import Json, JsonObject
 from anabranch.contract import workflows as contract
 from anabranch.contract.answer import build
+from anabranch.engine.entry_points import NO_VERSION
 from anabranch.engine.worker.context import Context
 from anabranch.engine.worker.result_file import ResultFile
 from anabranch.errors import ContractViolationError, DefinitionError, Permanent, TaskError, Transient
@@ -40,6 +42,7 @@ C = TypeVar("C")
 _MARK = "__anabranch_handlers__"
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _ENVELOPE = {"success", "result", "error", "retry"}
+VERSION = re.compile(r"\d{1,9}(\.\d{1,9}){0,3}((a|b|rc|\.dev|\.post)\d{1,9})?")
 
 
 @dataclass
@@ -77,18 +80,22 @@ def handler(
     retry: Retry | None = None,
     heavy: bool = False,
     quick: bool = False,
+    version: str | None = None,
 ) -> _Declare:
     """Declare a function, or a class with `execute`, as the handler of this name.
 
     The function can still be called as it is; inside a function with `@workflow`, a call is a node.
 
     `heavy`: a fresh child with limits for each task. `quick`: in the worker itself; for code that takes well under a
-    second and calls nothing that could block or crash.
+    second and calls nothing that could block or crash. `version`: raise it with each change after which results
+    should be made again; it is part of the manifest of what is published. By default that of the installed package.
     """
 
     mistakes = list(find_number_mistakes(retry or Retry(), "retry."))
     if mistake := Seconds().find_mistake(timeout_seconds):
         mistakes.insert(0, f"timeout_seconds {mistake}")
+    if version is not None and not VERSION.fullmatch(version):
+        mistakes.append(f"version {version!r} is not a version like 2 or 1.4.0")
     if said := "; ".join(mistakes):
         raise DefinitionError("handler.unsupported", f"handler {name!r}: {said}")
 
@@ -96,6 +103,7 @@ def handler(
         form = _form(name, given)
         runs = _where(name, form, heavy=heavy, quick=quick)
         declared = _declare(name, form, queue, timedelta(seconds=timeout_seconds), retry or Retry(), runs)
+        declared = replace(declared, version=version)
         is_spread = isinstance(declared.function, _Spread)
         made = given if inspect.isclass(given) else HandlerFunction(declared, form.call, in_order=is_spread)
         setattr(made, _MARK, [*getattr(given, _MARK, ()), declared])
@@ -119,13 +127,14 @@ def handlers_in(namespace: Mapping[str, object]) -> list[Handler]:
     return list(found.values())
 
 
-def describe_handler(declared: Handler) -> contract.Handler:
+def describe_handler(declared: Handler, version: str = NO_VERSION) -> contract.Handler:
     """A handler as people and programs look it up, with the schemas of its models."""
     retry = declared.retry
     delays = retry.initial_delay.total_seconds(), retry.max_delay.total_seconds()
     return build(
         contract.Handler,
         declared,
+        version=version,
         timeout_seconds=declared.timeout.total_seconds(),
         retry=contract.HandlerRetry(retry.max_attempts, retry.backoff.value, *delays),
         runs=declared.runs.value,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from anabranch.canonical import Json, JsonObject, encode
-from anabranch.engine.environment import is_exhausted
+from anabranch.engine.environment import is_exhausted, is_unanswered
 from anabranch.engine.failure import Failure, describe_error
 from anabranch.engine.folding import fold_results
 from anabranch.engine.model import Claim, Purpose
@@ -76,7 +76,7 @@ class Outcome:
     What it printed ends with where it failed, if it did.
 
     Interrupted: it was asked to stop, and did; there is neither. Whether the process that it ran in had no descriptors
-    left for it, only its worker can judge.
+    left for it, only its worker can judge. Unanswered: the platform's own database or storage did not answer it.
     """
 
     result: str | None = None
@@ -87,6 +87,7 @@ class Outcome:
     handed: str | None = None
     interrupted: bool = False
     lacked_descriptors: bool = False
+    unanswered: bool = False
 
 
 def perform(registry: Registry, call: Call, voice: WorkerLink, resources: HandlerResources = NO_RESOURCES) -> Outcome:
@@ -128,6 +129,7 @@ def _failed(context: Context, voice: WorkerLink, error: BaseException) -> Outcom
         has_scratch=context.has_scratch,
         interrupted=interrupted,
         lacked_descriptors=is_exhausted(error, in_handler=True),
+        unanswered=is_unanswered(error),
     )
 
 

@@ -44,13 +44,13 @@ log = structlog.get_logger()
 MISSING_DELAYS = {"handler.missing": timedelta(seconds=1), "workflow.unreadable": timedelta(seconds=30)}
 MAX_DELAY_SECONDS = 30
 FREE_ATTEMPTS = 5
+FREE_UNANSWERED_ATTEMPTS = 40  # about twenty minutes; some files can never be read (E1)
 MAX_QUICK_TIME = timedelta(seconds=10)
 QUICK_TURN_TIME = timedelta(milliseconds=50)
 RESULTS_SUFFIX = ".results"
 # How long a large result waits for storage that does not answer; a quick handler's thread is needed by others.
 STORAGE_PAUSES_SECONDS = (0.2, 1.0, 3.0, 10.0, 20.0, 30.0)
 QUICK_STORAGE_PAUSES_SECONDS = (0.2, 1.0)
-STORAGE_RETRY_DELAY = timedelta(seconds=30)
 NO_RESULT = Failure(code="task.failed", message="it ended without a result")
 
 
@@ -194,7 +194,7 @@ class Runner:
         except (AnabranchError, ValueError) as error:
             return _failed(held.claim, describe_error(error), timedelta(0), None)
         if spawned is None:
-            return _hand_back(held)
+            return Report(held.claim.fence, Ended.HANDED_BACK)
         held.rights = spawned.rights
         log.info("job.spawned", **held.claim.ids, child=spawned.job_id)
         return None
@@ -262,7 +262,7 @@ class Runner:
 
     def _check_descriptors(self, held: HeldTask, performed: Outcome) -> None:
         """Raise when a handler in this process had no descriptors: that is the worker's trouble, for a while (E1)."""
-        if performed.lacked_descriptors and held.claim.attempt <= FREE_ATTEMPTS:
+        if performed.lacked_descriptors and _count_tries(held.claim) <= FREE_ATTEMPTS:
             raise self.environment.note_failure(OSError(errno.EMFILE, os.strerror(errno.EMFILE)))
 
     async def _define(self, claim: Claim) -> Workflow | None:
@@ -283,6 +283,8 @@ class Runner:
         in_time = performed.error is None and not held.cancelled
         if performed.interrupted or (held.given_up and not in_time):
             return Report(claim.fence, Ended.HANDED_BACK, log=performed.log)
+        if performed.unanswered and performed.error and _count_tries(claim) <= FREE_UNANSWERED_ATTEMPTS:
+            return replace(_wait_and_try_again(claim, performed.error), log=performed.log)
         if performed.error is not None or performed.result is None:
             return _failed(claim, performed.error or NO_RESULT, ran, performed.log, performed.metrics)
         ended, body = Ended.COMPLETED, performed.result
@@ -292,10 +294,7 @@ class Runner:
         except TaskError as error:
             return _failed(claim, describe_error(error), ran, performed.log)
         except Unavailable as error:  # our own storage: that is not the handler's fault (E9)
-            log.error("task.result_unstored", **claim.ids, reason=str(error))
-            return Report(
-                claim.fence, Ended.HANDED_BACK, describe_error(error).to_text(), STORAGE_RETRY_DELAY, log=performed.log
-            )
+            return replace(_wait_and_try_again(claim, describe_error(error)), log=performed.log)
         return Report(claim.fence, ended, body, None, ran, performed.log, performed.metrics, performed.handed)
 
     def _put_aside(self, claim: Claim, body: str, pauses: Sequence[float]) -> str:
@@ -371,18 +370,24 @@ def _stuck(held: HeldTask) -> Report:
     return Report(held.claim.fence, ended, failure.to_text())
 
 
-def _hand_back(held: HeldTask) -> Report:
-    return Report(held.claim.fence, Ended.HANDED_BACK)
-
-
 def _hand_to_others(held: HeldTask, error: Unavailable) -> Report:
     """Hand a task back that can't run here. What this worker lacks costs no attempt, however often it is met."""
-    log.warning("task.handed_back", **held.claim.ids, code=error.code, reason=error.message)
-    described = describe_error(error).to_text()
+    described = describe_error(error)
     if error.code in MISSING_DELAYS:
-        return Report(held.claim.fence, Ended.MISSING, described, MISSING_DELAYS[error.code])
-    seconds = min(2.0 ** (min(held.claim.attempt, 10) - 1), MAX_DELAY_SECONDS)
-    return Report(held.claim.fence, Ended.HANDED_BACK, described, timedelta(seconds=seconds))
+        log.warning("task.handed_back", **held.claim.ids, code=error.code, reason=error.message)
+        return Report(held.claim.fence, Ended.MISSING, described.to_text(), MISSING_DELAYS[error.code])
+    return _wait_and_try_again(held.claim, described)
+
+
+def _wait_and_try_again(claim: Claim, failure: Failure) -> Report:
+    log.warning("task.handed_back", **claim.ids, code=failure.code, reason=failure.message)
+    seconds = min(2.0 ** min(_count_tries(claim) - 1, 10), MAX_DELAY_SECONDS)
+    return Report(claim.fence, Ended.HANDED_BACK, failure.to_text(), timedelta(seconds=seconds))
+
+
+def _count_tries(claim: Claim) -> int:
+    """How often a task was tried since its job was submitted or retried."""
+    return max(claim.attempt - claim.lane.tried, 1)
 
 
 def _failed(claim: Claim, failure: Failure, ran: timedelta, printed: str | None, metrics: str | None = None) -> Report:

@@ -13,13 +13,15 @@ from psycopg.types.json import Jsonb
 from anabranch.canonical import Json
 from anabranch.engine.model import Attempt
 from anabranch.errors import AnabranchError, Conflict, InputError, Interrupted, NotFound, Transient, Unavailable
+from anabranch.manifests.statement import Making
 from anabranch.plugins.stac.collection import CollectionFacts, build_collection, widen
 from anabranch.plugins.stac.item import Origin, PublishedOutput
+from anabranch.plugins.stac.manifest import Manifest
 from anabranch.plugins.stac.names import check_collection_id, check_item_id
 from anabranch.plugins.stac.validation import validate
 from anabranch.statements import read_statements
 
-__all__ = ["Publication", "Published", "ensure_collection", "find_origin", "publish", "run"]
+__all__ = ["Publication", "Published", "ensure_collection", "find_making", "find_origin", "publish", "run"]
 
 SQL = Path(__file__).with_name("statements.sql")
 # Longer than a queue of publishers takes, and shorter than the statement timeout.
@@ -43,6 +45,7 @@ class Publication:
 
     document: Mapping[str, Json]
     outputs: Sequence[PublishedOutput] = ()
+    manifest: Manifest | None = None
 
     def __post_init__(self) -> None:
         """Validate it against the schemas, before a connection is open."""
@@ -141,6 +144,14 @@ def find_origin(connection: Work, job_id: str) -> Origin:
     return Origin(job_id, *found[0]) if found else Origin(job_id)
 
 
+def find_making(connection: Work, origin: Origin) -> Making:
+    """How a job makes what it publishes; only what is known of it where the job is unknown."""
+    known = asdict(origin)
+    for parameters, handlers in run(connection, "find_making", job_id=origin.job_id):
+        known |= {"parameters": parameters, "handlers": handlers}
+    return Making(**known)
+
+
 def run(connection: Work, query: str, **parameters: object) -> list[tuple[Any, ...]]:
     """Run one of the files in `sql/`, and return its rows."""
     # Never prepared: a generic plan would lock the partitions of all collections.
@@ -167,7 +178,12 @@ def _record(
 ) -> tuple[Mapping[str, Any], bool, list[str]]:
     """Write our own rows; returns the collection's document, whether it was empty, and the ids that changed."""
     items = [
-        {"id": each.id, "document": each.document, "outputs": [asdict(output) for output in each.outputs]}
+        {
+            "id": each.id,
+            "document": each.document,
+            "outputs": [asdict(output) for output in each.outputs],
+            **({"manifest": asdict(each.manifest)} if each.manifest else {}),
+        }
         for each in publications
     ]
     times = Jsonb([each.document["properties"] for each in publications])

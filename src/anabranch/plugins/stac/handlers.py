@@ -1,6 +1,7 @@
 """Handlers that publish items: thin wrappers of plain functions, with short database transactions."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ from anabranch import Context, handler
 from anabranch.plugins.stac.collection import CollectionFacts
 from anabranch.plugins.stac.facts import RasterItem
 from anabranch.plugins.stac.item import Origin, build_item, find_outputs
+from anabranch.plugins.stac.manifest import Manifest, sign_manifest
 from anabranch.strict_model import StrictModel
 
 if TYPE_CHECKING:
@@ -86,7 +88,8 @@ def _register(collection: str, rasters: list[RasterItem], ctx: Context) -> Items
 
     with ctx.database() as connection:
         origin = catalog.find_origin(connection, ctx.job_id)
-    publications = build_publications(collection, rasters, origin)
+        making = catalog.find_making(connection, origin)
+    publications = build_publications(collection, rasters, origin, partial(sign_manifest, making, ctx.signing_key))
     with ctx.database() as connection:
         attempt = (ctx.node_id, ctx.fence) if ctx.fence else None
         published = catalog.publish(connection, collection, ctx.job_id, publications, attempt)
@@ -94,9 +97,21 @@ def _register(collection: str, rasters: list[RasterItem], ctx: Context) -> Items
     return ItemsResult(items=references, changed=len(published.changed))
 
 
-def build_publications(collection: str, rasters: Sequence[RasterItem], origin: Origin) -> "list[Publication]":
-    """The items of rasters with their published objects, validated."""
+def build_publications(
+    collection: str,
+    rasters: Sequence[RasterItem],
+    origin: Origin,
+    sign: Callable[[str, RasterItem], Manifest] | None = None,
+) -> "list[Publication]":
+    """The items of rasters with their published objects, validated, and with signed manifests."""
     from anabranch.plugins.stac.catalog import Publication
 
     ours = version("anabranch")
-    return [Publication(build_item(collection, raster, origin, ours), find_outputs(raster)) for raster in rasters]
+    return [
+        Publication(
+            build_item(collection, raster, origin, ours),
+            find_outputs(raster),
+            sign(collection, raster) if sign else None,
+        )
+        for raster in rasters
+    ]

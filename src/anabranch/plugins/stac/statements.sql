@@ -46,6 +46,10 @@ select c.id, c.document -> 'extent', i.document
                   'end_datetime', x.document #> '{properties,end_datetime}')) as document
          from app.catalog_items x where x.collection = c.id) i
 
+-- name: find_making
+-- The parameters of a job, and the versions of the handlers that ran for it.
+select * from app.find_making(%(job_id)s)
+
 -- name: find_origin
 -- The workflow of a job.
 select * from app.find_origin(%(job_id)s)

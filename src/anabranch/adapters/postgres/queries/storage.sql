@@ -70,6 +70,22 @@ select j.job_id, found.output ->> 'name' as name, found.output ->> 'href' as add
  order by o.finished_at desc
  limit 1;
 
+-- name: item_manifest
+-- The signed manifest of an item; no row: there is no such item; null: it has none.
+select m.envelope from app.catalog_items i
+  left join app.manifests m on m.collection = i.collection and m.item = i.id
+ where i.collection = %(collection)s and i.id = %(item)s;
+
+-- name: made_versions
+-- The versions of a handler that items were made by; each is found by one look into the index.
+with recursive found(version) as (
+    (select h.version from app.item_handlers h where h.handler = %(handler)s order by h.version limit 1)
+    union all
+    select (select h.version from app.item_handlers h
+             where h.handler = %(handler)s and h.version > found.version order by h.version limit 1)
+      from found where found.version is not null)
+select version from found where version is not null;
+
 -- name: pgstac_version
 -- The version of pgstac that is installed.
 select version from pgstac.migrations order by datetime desc, version desc limit 1
@@ -88,12 +104,34 @@ select o.job_id::text as job_id, o.name, o.tier || '://' || o.key as address, o.
   join app.outputs o using (tier, key)
  order by address, o.job_id
 
+-- name: published_items
+-- What is published, by collection and id, after one of them; of a job, or made by one of these versions of a handler.
+select i.collection, i.id, i.job_id, i.published_at, m.signing_key,
+       coalesce((select jsonb_object_agg(x.handler, x.versions)
+                   from (select h.handler, jsonb_agg(h.version order by h.version) as versions
+                           from app.item_handlers h where h.collection = i.collection and h.item = i.id
+                          group by h.handler) x), '{}') as handlers
+  from app.catalog_items i
+  left join app.manifests m on m.collection = i.collection and m.item = i.id
+ where (i.collection, i.id) > (%(after_collection)s, %(after_item)s)
+   and (%(collection)s::text is null or i.collection = %(collection)s)
+   and (%(job)s::text is null or i.job_id = %(job)s)
+   and (%(handler)s::text is null or exists (
+           select from app.item_handlers h
+            where h.collection = i.collection and h.item = i.id and h.handler = %(handler)s
+              and (%(versions)s::text[] is null or h.version = any(%(versions)s))))
+ order by i.collection, i.id limit %(limit)s;
+
 -- name: publishing_items
 -- The published items that use some objects, in the order of the objects' addresses.
 select o.tier || '://' || o.key as address, o.collection || '/' || o.item as item
   from unnest(%(tiers)s::text[], %(keys)s::text[]) as wanted (tier, key)
   join app.outputs o using (tier, key)
  order by address, item
+
+-- name: signing_keys
+-- The public keys that signed manifests, the newest first.
+select k.id, k.public_key, k.first_used_at, k.retired_at from app.signing_keys k order by k.first_used_at desc, k.id;
 
 -- name: storage_marks
 -- The marks of the areas of storage, and where the process found them that noted them.

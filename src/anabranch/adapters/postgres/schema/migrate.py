@@ -118,9 +118,9 @@ def status(url: str, *, files: Files = OWN_FILES) -> Status:
 
 
 @contextmanager
-def connected(url: str) -> Iterator[Connection[TupleRow]]:
+def connected(url: str, *, writes: bool = False) -> Iterator[Connection[TupleRow]]:
     """A connection as the login user; what the server refuses is raised with the remedy."""
-    with connect(url, None, name="anabranch db") as connection:
+    with connect(url, None, name="anabranch db", writes=writes) as connection:
         try:
             yield connection
         except psycopg.errors.InsufficientPrivilege as error:
@@ -151,7 +151,7 @@ def _session(url: str, files: Files, patience: timedelta) -> Iterator[Connection
     """A connection that keeps other migrations of the database out, after all that can be refused beforehand was."""
     if not files.migrations:
         raise DefinitionError("database.migrations_invalid", f"there are no migrations in {files.root}")
-    with connected(url) as connection:
+    with connected(url, writes=True) as connection:
         if connection.info.server_version < MINIMUM_SERVER * 10_000:
             raise Unavailable(
                 "database.too_old",

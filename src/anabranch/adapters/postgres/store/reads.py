@@ -8,6 +8,7 @@ from dataclasses import replace
 from anabranch.adapters.postgres.connect import Role
 from anabranch.adapters.postgres.database import Database
 from anabranch.adapters.postgres.store.outputs import PostgresOutputs
+from anabranch.adapters.postgres.store.published_items import PostgresItems
 from anabranch.adapters.postgres.store.rows import Row, index_of, read_definition
 from anabranch.canonical import Json, JsonObject
 from anabranch.contract.answer import read
@@ -50,6 +51,10 @@ class PostgresReads:
     def outputs(self) -> PostgresOutputs:
         """What is published, read over this pool."""
         return PostgresOutputs(self._database)
+
+    def items(self) -> PostgresItems:
+        """Published items and their manifests, read over this pool."""
+        return PostgresItems(self._database)
 
     async def job(self, job_id: str) -> JobDetail:
         """A job with its nodes and its whole result, by its id or a unique prefix."""

@@ -2,12 +2,13 @@
 
 import os
 import socket
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
 from psycopg.errors import LockNotAvailable
 from psycopg.rows import DictRow
+from psycopg.types.json import Jsonb
 
 from anabranch.adapters.postgres.connect import Role
 from anabranch.adapters.postgres.database import Database
@@ -128,11 +129,17 @@ class PostgresStore:
         return PostgresRetention(self._database)
 
     async def open_session(
-        self, kind: SessionKind, queues: Sequence[str], slots: int, lease: timedelta, handlers: Collection[str] = ()
+        self,
+        kind: SessionKind,
+        queues: Sequence[str],
+        slots: int,
+        lease: timedelta,
+        handlers: Mapping[str, str] | None = None,
     ) -> SessionId:
-        """Begin a session for this process."""
-        host, pid = socket.gethostname(), os.getpid()
-        given = (kind, host, pid, f"{self._stack}/{pid}", list(queues), slots, lease, list(handlers))
+        """Begin a session for this process; the handlers of a worker come with their versions."""
+        host, pid, known = socket.gethostname(), os.getpid(), handlers or {}
+        member = f"{self._stack}/{pid}"
+        given = (kind, host, pid, member, list(queues), slots, lease, list(known), Jsonb(known) if known else None)
         return SessionId(await self._value("open_session", *given))
 
     async def end_session(self, session: SessionId, reason: str) -> None:

@@ -1,7 +1,8 @@
 -- Jobs that have not ended and that nothing moves on (E1). It is always empty: each open job has a right to advance, waits
 -- for a signal or a time, or has a lane with a task that runs, as a job too, or that can be claimed, now or when it is due,
 -- when others have ended, or when the limit that holds it back lets it. And for five minutes nothing was in the way: no
--- advance that could not be made, no task in hand that has not begun, no process that could not report.
+-- advance that could not be made, no task in hand that has not begun, no process that could not report, no task that
+-- workers give back again and again because something does not answer.
 create view app.stuck_jobs as
     select j.job_id, j.state, j.created_at, j.id
       from app.jobs j
@@ -13,6 +14,16 @@ create view app.stuck_jobs as
                 where l.job = j.id and not l.closed
                   and (s.troubled_at < app.now() - interval '5 min'
                        or (c.started_at is null and c.claimed_at < app.now() - interval '5 min')))
+            or exists (
+               select from app.lanes l
+                cross join lateral (select * from app.due x where x.lane = l.id order by x.due_at limit 20) d
+                 join app.attempts a on a.lane = d.lane and a.idx = d.idx and a.attempt = d.attempt
+                where l.job = j.id and not l.closed and a.ended = 'handed_back' and a.error is not null
+                  and exists (
+                     select from app.attempts b
+                      where b.lane = d.lane and b.idx = d.idx and b.attempt between d.attempt - 100 and d.attempt
+                        and b.ended = 'handed_back' and b.error is not null
+                        and b.finished_at < app.now() - interval '5 min'))
             or (not exists (select from app.waits w where w.job = j.id)
                 and not exists (select from app.rights r where r.job = j.id)
                 and not exists (

@@ -1,7 +1,7 @@
 -- Record items of a collection, and the outputs behind them. An item that is as it was stays untouched; of one that
 -- changed, the outputs of before are no longer published. Answers the collection's document, whether these are its first
 -- items, and the ids of those that changed; no row where there is no such collection. _alone: the whole catalog is locked,
--- because pgstac makes or changes a partition for them.
+-- because pgstac makes or changes a partition for them. Items of processes of earlier releases have no manifest.
 create function app.publish_items(_collection text, _job_id text, _items jsonb, _alone boolean default true)
 returns table (document jsonb, first boolean, changed text[]) language plpgsql as $$
 declare
@@ -34,6 +34,23 @@ begin
       from jsonb_array_elements(_items) x(item)
      cross join lateral jsonb_to_recordset(x.item -> 'outputs')
            o(name text, kind text, tier text, key text, media_type text, size bigint, sha256 text)
+     where x.item ->> 'id' = any(_changed);
+    delete from app.manifests m where m.collection = _collection and m.item = any(_changed);
+    delete from app.item_handlers h where h.collection = _collection and h.item = any(_changed);
+    insert into app.signing_keys (id, public_key, first_used_at)
+    select distinct x.item #>> '{manifest,key,id}', x.item #>> '{manifest,key,public_key}', app.now()
+      from jsonb_array_elements(_items) x(item)
+     where x.item ->> 'id' = any(_changed) and x.item ? 'manifest'
+        on conflict do nothing;
+    insert into app.manifests (collection, item, envelope, signing_key)
+    select _collection, x.item ->> 'id', x.item #>> '{manifest,envelope}', x.item #>> '{manifest,key,id}'
+      from jsonb_array_elements(_items) x(item)
+     where x.item ->> 'id' = any(_changed) and x.item ? 'manifest';
+    insert into app.item_handlers (collection, item, handler, version)
+    select _collection, x.item ->> 'id', h.handler, v.version
+      from jsonb_array_elements(_items) x(item)
+     cross join lateral jsonb_each(x.item #> '{manifest,handlers}') h(handler, versions)
+     cross join lateral jsonb_array_elements_text(h.versions) v(version)
      where x.item ->> 'id' = any(_changed);
     return query select _document, _first, _changed;
 end;

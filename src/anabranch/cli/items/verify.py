@@ -1,0 +1,164 @@
+"""`verify`: whether what was published is still what its signed manifest says."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from json import loads
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from anabranch.canonical import Json as JsonValue
+from anabranch.cli.connection import connect
+from anabranch.cli.exit_codes import UsageError
+from anabranch.cli.items.items import split_name
+from anabranch.cli.terminal.options import Json
+from anabranch.cli.terminal.output import print_json, print_line, print_table
+from anabranch.client import Client, Item
+from anabranch.client.files import hash_file
+from anabranch.errors import AnabranchError, Conflict, InputError, NotFound
+from anabranch.manifests.envelope import Envelope, open_envelope, read_envelope
+from anabranch.manifests.statement import Statement
+
+__all__ = ["verify"]
+
+MULTIHASH_SHA256 = "1220"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One file of a manifest, and whether it is what the manifest says."""
+
+    item: str
+    file: str
+    result: str
+    sha256: str
+
+    @property
+    def is_good(self) -> bool:
+        """Whether it is as it was published."""
+        return self.result == "ok"
+
+
+def verify(
+    target: Annotated[
+        str, typer.Argument(metavar="COLLECTION/ITEM|JOB|FILE", help="An item, a job, or the file of a manifest.")
+    ],
+    keys: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Trust only these public keys, as `signing-keys list --json` prints them."),
+    ] = None,
+    files: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="For the file of a manifest: where its files are.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Verify what was published: the signature of its manifest, and the hash of each file."""
+    trusted = None if keys is None else _read_keys(keys)
+    if Path(target).is_file():
+        found = _verify_file(Path(target), trusted, files)
+    elif files is not None:
+        raise UsageError("usage", f"--files is for the file of a manifest; there is no file {target}")
+    else:
+        found = _verify_published(target, trusted)
+    findings = list(found)
+    if json:
+        print_json([vars(finding) for finding in findings])
+    else:
+        print_table(["item", "file", "result", "sha256"], ([f.item, f.file, f.result, f.sha256] for f in findings))
+    bad = [finding for finding in findings if not finding.is_good]
+    if bad:
+        raise Conflict(
+            "manifest.differs",
+            f"{len(bad)} of {len(findings)} files are not what was published, {bad[0].item} {bad[0].file} among them",
+            remedy="Publish them again from their source; find out who changed them.",
+        )
+    if not json:
+        print_line(f"verified: {len(findings)} files are as they were published")
+
+
+def _verify_file(manifest: Path, trusted: list[str] | None, files: Path | None) -> Iterator[Finding]:
+    """Verify files in a folder without a stack."""
+    if trusted is None or files is None:
+        raise UsageError("usage", "the file of a manifest is verified with --keys FILE and --files FOLDER")
+    statement, _ = open_envelope(read_envelope(manifest.read_bytes()), trusted)
+
+    def read(name: str) -> str:
+        path = files / name
+        if not path.is_file():
+            raise NotFound("file.not_found", f"there is no file {path}")
+        return hash_file(path)
+
+    yield from _compare(_name(statement), statement, read)
+
+
+def _verify_published(target: str, trusted: list[str] | None) -> Iterator[Finding]:
+    """Verify an item, or all items of a job, by what the API sends."""
+    with connect() as client:
+        if "/" in target:
+            names = [split_name(target)]
+        else:
+            job_id = client.job(target).job_id
+            names = [(item.collection, item.id) for item in client.published_items(job_id=job_id)]
+            if not names:
+                raise NotFound("item.not_found", f"job {job_id[:12]} has published nothing that is there now")
+        known = [key.public_key for key in client.signing_keys()] if trusted is None else trusted
+        for name in names:
+            yield from _verify_item(client, name, known)
+
+
+def _verify_item(client: Client, name: tuple[str, str], known: list[str]) -> Iterator[Finding]:
+    envelope = Envelope.model_validate(client.manifest(*name).raw)
+    statement, _ = open_envelope(envelope, known)
+    if _name(statement) != "/".join(name):
+        raise Conflict(
+            "manifest.differs",
+            f"the manifest of {'/'.join(name)} is that of {_name(statement)}",
+            remedy="Publish the item again; find out who changed the database.",
+        )
+    yield from _compare("/".join(name), statement, lambda file: client.hash_published(statement.job_id, file))
+    yield from _find_other_checksums(client.item(*name), statement)
+
+
+def _compare(item: str, statement: Statement, read: Callable[[str], str]) -> Iterator[Finding]:
+    """Each file of a manifest, with whether its bytes have the hash that they were published with."""
+    for subject in statement.subject:
+        try:
+            result = "ok" if read(subject.name) == subject.digest.sha256 else "changed"
+        except AnabranchError as error:
+            if error.code not in ("file.not_published", "file.lost", "file.not_found"):
+                raise
+            result = "missing"
+        yield Finding(item, subject.name, result, subject.digest.sha256)
+
+
+def _find_other_checksums(item: Item, statement: Statement) -> Iterator[Finding]:
+    """The assets that the catalog shows with a checksum that is not in the manifest."""
+    signed = {subject.digest.sha256 for subject in statement.subject}
+    for name, asset in item.assets.items():
+        checksum = str(asset.get("file:checksum", "")).removeprefix(MULTIHASH_SHA256)
+        if checksum not in signed:
+            yield Finding(f"{item.collection}/{item.id}", name, "not in the manifest", checksum)
+
+
+def _name(statement: Statement) -> str:
+    """The item that a manifest is of."""
+    return f"{statement.published_as.get('collection')}/{statement.published_as.get('item')}"
+
+
+def _read_keys(file: Path) -> list[str]:
+    """The public keys of a file: a JSON list as the API and the command line print it, or PEM."""
+    try:
+        text = file.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError("manifest.key", f"{file} can't be read: {error}") from error
+    if text.lstrip().startswith("-----BEGIN"):
+        return [text]
+    try:
+        listed: JsonValue = loads(text)
+    except ValueError as error:
+        raise InputError("manifest.key", f"{file} holds neither JSON nor PEM: {error}") from error
+    found = [key["public_key"] for key in listed if isinstance(key, dict)] if isinstance(listed, list) else []
+    if not found or not all(isinstance(key, str) for key in found):
+        raise InputError("manifest.key", f"{file} is not a list of keys like `signing-keys list --json` prints")
+    return [str(key) for key in found]

@@ -1,0 +1,134 @@
+"""What a manifest says: an in-toto Statement with the provenance of SLSA as its predicate."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Annotated, Literal
+
+from pydantic import ConfigDict, Field
+
+from anabranch.canonical import JsonObject
+from anabranch.strict_model import StrictModel
+
+__all__ = ["FileHash", "Making", "Statement", "state"]
+
+BUILD_TYPE = "urn:anabranch:publication:1"
+BUILDER = "urn:anabranch:installation"
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
+class _Part(StrictModel):
+    model_config = ConfigDict(extra="ignore", populate_by_name=True)  # the formats may grow
+
+
+class Digest(_Part):
+    """The hash of a file, a source or a definition."""
+
+    sha256: Sha256
+
+
+class FileHash(_Part):
+    """Something by its name and its hash."""
+
+    name: str
+    digest: Digest
+
+
+class BuildDefinition(_Part):
+    """What was asked for: the workflow with its parameters, what it published as, and what went in."""
+
+    build_type: str = Field(BUILD_TYPE, alias="buildType")
+    external_parameters: JsonObject = Field(alias="externalParameters")
+    internal_parameters: JsonObject = Field(alias="internalParameters")
+    resolved_dependencies: list[FileHash] = Field(alias="resolvedDependencies")
+
+
+class Builder(_Part):
+    """What did it: the versions of handlers and libraries."""
+
+    id: str = BUILDER
+    version: dict[str, str]
+
+
+class RunMetadata(_Part):
+    """The job, and when it was made."""
+
+    invocation_id: str = Field(alias="invocationId")
+    started_on: datetime | None = Field(None, alias="startedOn")
+
+
+class RunDetails(_Part):
+    """By what, and in which job."""
+
+    builder: Builder
+    metadata: RunMetadata
+
+
+class Provenance(_Part):
+    """How the subjects were made."""
+
+    build_definition: BuildDefinition = Field(alias="buildDefinition")
+    run_details: RunDetails = Field(alias="runDetails")
+
+
+class Statement(_Part):
+    """The published files with their hashes, and how they were made."""
+
+    type: Literal["https://in-toto.io/Statement/v1"] = Field("https://in-toto.io/Statement/v1", alias="_type")
+    subject: list[FileHash]
+    predicate_type: Literal["https://slsa.dev/provenance/v1"] = Field(
+        "https://slsa.dev/provenance/v1", alias="predicateType"
+    )
+    predicate: Provenance
+
+    @property
+    def job_id(self) -> str:
+        """The job that published it."""
+        return self.predicate.run_details.metadata.invocation_id
+
+    @property
+    def published_as(self) -> JsonObject:
+        """The collection and the item."""
+        return self.predicate.build_definition.internal_parameters
+
+
+class Making(StrictModel):
+    """How a job makes what it publishes, as the engine knows it."""
+
+    job_id: str
+    workflow: str | None = None
+    workflow_hash: str | None = None
+    parameters: JsonObject = Field(default_factory=dict)
+    created_at: datetime | None = None
+    handlers: Mapping[str, Sequence[str]] = Field({}, description="The versions of each handler that ran.")
+
+
+def state(
+    making: Making,
+    published_as: JsonObject,
+    files: Mapping[str, str],
+    sources: Mapping[str, str],
+    libraries: Mapping[str, str],
+) -> Statement:
+    """The statement about files that a job publishes; files and sources are hashes by name."""
+    dependencies = [_hash(name, digest) for name, digest in sorted(sources.items())]
+    if making.workflow_hash:
+        dependencies.append(_hash(f"workflow:{making.workflow}", making.workflow_hash))
+    versions = {name: ", ".join(sorted(found)) for name, found in sorted(making.handlers.items())}
+    return Statement(
+        subject=[_hash(name, digest) for name, digest in sorted(files.items())],
+        predicate=Provenance(
+            build_definition=BuildDefinition(
+                external_parameters={"workflow": making.workflow, "parameters": making.parameters},
+                internal_parameters=published_as,
+                resolved_dependencies=dependencies,
+            ),
+            run_details=RunDetails(
+                builder=Builder(version={**versions, **libraries}),
+                metadata=RunMetadata(invocation_id=making.job_id, started_on=making.created_at),
+            ),
+        ),
+    )
+
+
+def _hash(name: str, digest: str) -> FileHash:
+    return FileHash(name=name, digest=Digest(sha256=digest))

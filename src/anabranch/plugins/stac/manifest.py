@@ -1,0 +1,37 @@
+"""The signed manifest of an item."""
+
+from dataclasses import dataclass
+from importlib.metadata import version
+
+from anabranch.canonical import JsonObject
+from anabranch.manifests.envelope import sign
+from anabranch.manifests.signing_key import SigningKey
+from anabranch.manifests.statement import Making, state
+from anabranch.plugins.stac.facts import RasterItem
+from anabranch.plugins.stac.item import find_outputs
+
+__all__ = ["Manifest", "sign_manifest"]
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """A manifest as our tables store it: the envelope, its key, and the handlers that it lists."""
+
+    envelope: str
+    key: JsonObject
+    handlers: JsonObject
+
+
+def sign_manifest(making: Making, key: SigningKey, collection: str, raster: RasterItem) -> Manifest:
+    """The manifest of the item that a raster becomes."""
+    source = raster.source
+    statement = state(
+        making,
+        {"collection": collection, "item": raster.id},
+        files={output.name: output.sha256 for output in find_outputs(raster)},
+        sources={source.name or "source": source.sha256} if source else {},
+        libraries={"anabranch": version("anabranch"), **raster.software},
+    )
+    envelope = sign(statement, key).model_dump_json(by_alias=True)
+    handlers: JsonObject = {name: list(versions) for name, versions in making.handlers.items()}
+    return Manifest(envelope, {"id": key.id, "public_key": key.public_key}, handlers)

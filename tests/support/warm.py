@@ -1,0 +1,187 @@
+"""Commands of `anabranch` in processes forked from one that has imported them: an import takes a second, a fork none.
+
+Not for what a test holds about the start of a process: its imports, its arguments, its environment as others see it.
+"""
+
+import atexit
+import functools
+import gc
+import json
+import os
+import select
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import IO
+
+__all__ = ["WarmProcess", "run_warm", "start_warm"]
+
+MAX_REQUEST_BYTES = 1 << 17
+NUMBER = struct.Struct("q")
+
+
+class WarmProcess:
+    """A forked process; what `subprocess.Popen` would be for one that was started."""
+
+    def __init__(self, result: int) -> None:
+        self._result = result
+        self.pid = self._read()
+        self.returncode: int | None = None
+
+    def __enter__(self) -> "WarmProcess":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.wait()
+
+    def poll(self) -> int | None:
+        """How it ended; None while it runs."""
+        return (
+            self.wait() if self.returncode is None and select.select([self._result], [], [], 0)[0] else self.returncode
+        )
+
+    def wait(self) -> int:
+        """How it ended, once it has."""
+        if self.returncode is None:
+            self.returncode = self._read()
+            os.close(self._result)
+        return self.returncode
+
+    def kill(self) -> None:
+        """Kill it, unless it has ended."""
+        self.send_signal(signal.SIGKILL)
+
+    def terminate(self) -> None:
+        """Ask it to end, unless it has ended."""
+        self.send_signal(signal.SIGTERM)
+
+    def send_signal(self, signum: int) -> None:
+        """Signal it, unless it has ended."""
+        if self.poll() is None:
+            os.kill(self.pid, signum)
+
+    def _read(self) -> int:
+        answer = os.read(self._result, NUMBER.size)
+        if not answer:
+            raise ChildProcessError("the process that forks the others has ended")
+        return int(NUMBER.unpack(answer)[0])
+
+
+def start_warm(
+    arguments: Sequence[str], env: Mapping[str, str], *, stdout: IO[bytes], stderr: IO[bytes]
+) -> WarmProcess:
+    """Start a command in this environment, its output in these files."""
+    result, answers = os.pipe()
+    try:
+        request = json.dumps([list(arguments), dict(env), str(Path.cwd())]).encode()
+        socket.send_fds(_server(), [request], [stdout.fileno(), stderr.fileno(), answers])
+    finally:
+        os.close(answers)
+    return WarmProcess(result)
+
+
+def run_warm(*arguments: str, env: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end, as `subprocess.run` would with its output captured."""
+    with tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
+        code = start_warm(arguments, env, stdout=stdout, stderr=stderr).wait()
+        stdout.seek(0)
+        stderr.seek(0)
+        return subprocess.CompletedProcess(arguments, code, stdout.read().decode(), stderr.read().decode())
+
+
+@functools.cache
+def _server() -> socket.socket:
+    """The way to this process's server, which ends when this end is closed."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with theirs:
+        process = subprocess.Popen(
+            [sys.executable, "-P", __file__, str(theirs.fileno())],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, pass_fds=[theirs.fileno()], start_new_session=True,
+        )  # fmt: skip
+
+    def end() -> None:
+        ours.close()
+        process.wait()
+
+    atexit.register(end)
+    return ours
+
+
+class _Forks:
+    """The server: forks for each request, and says how each fork ended."""
+
+    def __init__(self, control: socket.socket) -> None:
+        self._control = control
+        self._answers: dict[int, tuple[int, int]] = {}  # of the descriptor of a process: its pid, and where to say it
+
+    def serve(self) -> None:
+        while True:
+            control = self._control.fileno()
+            for ready in select.select([control, *self._answers], [], [])[0]:
+                if ready != control:
+                    self._tell(ready)
+                elif not self._fork():
+                    return
+
+    def _fork(self) -> bool:
+        request, descriptors, *_ = socket.recv_fds(self._control, MAX_REQUEST_BYTES, 3)
+        if not request:
+            return False
+        server, pid = os.getpid(), os.fork()
+        if pid == 0:
+            self._control.detach()
+            arguments, env, folder = json.loads(request)
+            become(arguments, env, folder, outputs=descriptors[:2], server=server)
+        *outputs, answers = descriptors
+        for output in outputs:
+            os.close(output)
+        os.write(answers, NUMBER.pack(pid))
+        self._answers[os.pidfd_open(pid)] = pid, answers
+        return True
+
+    def _tell(self, process: int) -> None:
+        pid, answers = self._answers.pop(process)
+        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        os.close(process)
+        os.write(answers, NUMBER.pack(code))
+        os.close(answers)
+
+
+def become(arguments: list[str], env: dict[str, str], folder: str, *, outputs: list[int], server: int) -> None:
+    """Be the process of a command, and end as it does."""
+    from anabranch.cli.main import main
+    from anabranch.engine.worker.parent_death import die_with_parent
+
+    die_with_parent()
+    if os.getppid() != server:
+        os.kill(os.getpid(), signal.SIGKILL)
+    os.setsid()
+    sys.modules["__main__"] = ModuleType("__main__")  # which processes that it starts would import
+    for standard, output in enumerate(outputs, start=1):
+        os.dup2(output, standard)
+    os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(env)
+    sys.argv[1:] = arguments
+    main()
+
+
+if __name__ == "__main__":
+    import anabranch.api.main  # noqa: F401  # the API imports it by its name
+    from anabranch.cli.commands import COMMANDS
+
+    for words, entry in COMMANDS.items():
+        if not isinstance(entry, str) and not words.startswith(("bench", "demo")):  # which bring GDAL
+            import_module(f"anabranch.cli.{entry[0].partition(':')[0]}")
+    assert threading.active_count() == 1, "a fork has one thread"
+    gc.freeze()  # what the forks share is not copied by their collections of garbage
+    _Forks(socket.socket(fileno=int(sys.argv[1]))).serve()
