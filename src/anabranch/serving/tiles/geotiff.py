@@ -65,7 +65,8 @@ class Cell:
     def bounds(self, tile: Sequence[float], height: int, width: int) -> tuple[float, float, float, float]:
         """Its bounds in a tile of this size."""
         grid = from_bounds(*tile, width, height) * Affine.translation(self.column, self.row)
-        return array_bounds(self.height, self.width, grid)
+        found: tuple[float, float, float, float] = array_bounds(self.height, self.width, grid)
+        return found
 
     def place(self, image: ImageData, tile: Sequence[float], height: int, width: int) -> ImageData:
         """The whole tile, in which all else is empty."""
@@ -103,9 +104,9 @@ class GeoTiff(Reader):
         cell = self._find_cell(bbox, height, width, options)
         if cell is None:
             return self._fix_mask(super().part(bbox, height=height, width=width, indexes=indexes, **options))
-        size, bounds = {"height": cell.height, "width": cell.width}, cell.bounds(bbox, height, width)
-        found = self._fix_mask(super().part(bounds, **size, indexes=indexes, **options))
-        return cell.place(found, bbox, height, width)
+        bounds = cell.bounds(bbox, height, width)
+        found = super().part(bounds, height=cell.height, width=cell.width, indexes=indexes, **options)
+        return cell.place(self._fix_mask(found), bbox, height, width)
 
     def statistics(self, *, indexes: Any = None, **options: Any) -> dict[str, BandStatistics]:  # type: ignore[override]  # all our parameters are named
         """Statistics of bands, computed one band after the other."""
