@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import random
 import re
 import signal
 import subprocess
@@ -18,7 +19,7 @@ import pytest
 from anabranch.adapters.postgres.connect import connect
 from anabranch.adapters.postgres.schema.files import Files
 from anabranch.adapters.postgres.schema.migrate import migrate, redeploy, status
-from tests.support.crew import Crew, Start, open_stage
+from tests.support.crew import Crew, Start, audit, open_stage
 from tests.support.server import free_port
 from tests.support.waiting import PATIENCE_SECONDS, wait_until_async
 
@@ -68,10 +69,15 @@ def upgrade(url: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.campaign
 async def test_a8_jobs_of_an_older_release_s_processes_survive_an_upgrade_under_them(
-    empty_database_url: str, older: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    seed: int, empty_database_url: str, older: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They run on before, during and after the migration, and hand over to processes of the new release."""
+    """They run on before, during and after the migration, and hand over to processes of the new release.
+
+    The seed decides when the upgrade hits, and in which order and by which signal the older processes end.
+    """
+    chance = random.Random(seed)
     migrate_as(older, empty_database_url)
     port, notes = free_port(), tmp_path / "notes"
     notes.touch()
@@ -94,7 +100,8 @@ async def test_a8_jobs_of_an_older_release_s_processes_survive_an_upgrade_under_
         await wait_until_async(lambda: _is_ready(port), "an answer of the older API")
         async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE_SECONDS) as client:
             jobs = await submit(client, range(4))
-            await wait_until_async(lambda: ended() > 20, "some work")
+            begun = chance.randrange(1, 200)
+            await wait_until_async(lambda: ended() >= begun, "some work")
             migrating = asyncio.create_task(asyncio.to_thread(upgrade, empty_database_url))
             jobs += await submit(client, range(4, 8))
             await migrating
@@ -105,13 +112,16 @@ async def test_a8_jobs_of_an_older_release_s_processes_survive_an_upgrade_under_
                 await stage.finish(*jobs)  # the older ones end them alone
                 await stage.crew.start_ready("orchestrator", "worker")
                 more = await submit(client, range(12, 16))
-                for member in members:
+                for member in chance.sample(members, len(members)):
                     assert member.process.poll() is None, member.log.read_text()
-                    member.process.terminate()
+                    member.process.send_signal(chance.choice([signal.SIGTERM, signal.SIGKILL]))
+                    await asyncio.sleep(chance.random() / 2)
                 for member in members:
-                    assert await member.ended() in (0, -signal.SIGTERM)
+                    assert await member.ended() in (0, -signal.SIGTERM, -signal.SIGKILL)
                 await stage.finish(*more)
                 assert stage.query("select state, count(*) from app.jobs group by 1") == [("completed", 16)]
+                assert stage.query("select max(failures) from app.outcomes") == [(0,)]
+                assert audit(empty_database_url) == []
     finally:
         crew.close()
     assert ended() >= 16 * 65

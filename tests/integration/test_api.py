@@ -299,6 +299,7 @@ async def test_a_completed_job_has_its_result_under_both_names(api: httpx.AsyncC
         "1": ("work", 3),
         "2": ("join", 1),
     }
+    assert job["updated_at"] == job["finished_at"]
     assert job == (await api.get(f"/api/jobs/status/{job_id}")).json()
 
 

@@ -7,6 +7,7 @@ import psycopg
 import pytest
 
 from anabranch import InputError
+from anabranch.api.answers.build import build_job
 from anabranch.canonical import Json
 from anabranch.engine.model import JobState
 from anabranch.engine.views import JobDetail
@@ -86,6 +87,7 @@ async def test_the_parallelism_patterns_of_seed_004_run_as_printed(database_url:
         job = await stack.run("diamond")
         summary = {"total_files": 3, "total_size_mb": 3}
         assert await results(stack, job, "stage4") == {"0": {"summary": summary}}
+        assert {"summary": summary} in [done.output for done in build_job(job).stage_results.values()]
 
 
 async def test_every_form_of_handler_runs(database_url: str, tmp_path: Path) -> None:

@@ -135,6 +135,33 @@ async def test_a4_a_report_that_fits_in_no_form_keeps_nobody_from_reporting(
     assert turn.answers == [Answer.REFUSED, Answer.APPLIED, Answer.APPLIED]
 
 
+async def test_a4_a_claim_that_can_t_be_given_back_costs_its_worker_no_beat(
+    engine: EngineHarness, database_url: str, clock: Clock
+) -> None:
+    """Without an answer to its beats a worker gives up its session, and with it all that its handlers did so far."""
+    await engine.submit(fan_out(2))
+    await engine.claim()
+    run_sql(database_url, "alter table app.attempts add check (idx <> 0)")
+    clock.advance(timedelta(seconds=30))
+    pulse = engine.store.pulse()
+    assert [pulse.beat(engine.session, Holdings()) for _ in range(2)] == [[], []]
+    pulse.close()
+
+
+@pytest.mark.parametrize("sqlstate", ["23514", "XX001"])
+async def test_a4_a_claim_that_can_t_be_given_back_keeps_its_worker_from_nothing(
+    engine: EngineHarness, database_url: str, sqlstate: str
+) -> None:
+    """A reply was lost, so that all that is not in hand goes back first."""
+    await engine.submit(fan_out(2))
+    await engine.claim(1)
+    reporter = Reporter(engine.store, engine.session, list)
+    with failing(database_url, "lanes", "40001"), pytest.raises(Unavailable):
+        await reporter.send([], ClaimRequest(["default"], 1, {}))
+    with failing(database_url, "attempts", sqlstate, of="when (new.idx = 0)"):
+        assert [claim.index for claim in (await reporter.send([], ClaimRequest(["default"], 1, {}))).claims] == [1]
+
+
 @pytest.mark.parametrize("ended", [Ended.COMPLETED, Ended.FAILED, Ended.RETRY, Ended.TIMED_OUT, Ended.CRASHED])
 async def test_a4_counters_stop_at_their_highest(engine: EngineHarness, database_url: str, ended: Ended) -> None:
     await engine.submit(fan_out(1))

@@ -31,7 +31,7 @@ WORKFLOW = Workflow(
         make_node("bad", "do", on_failure=OnFailure.FINISH),
         make_node("lost", "do"),
         make_node("left", "do", spread=Spread.FIXED, count=2, timeout=timedelta(seconds=60)),
-        make_node("right", "do", spread=Spread.FIXED, count=3),
+        make_node("right", "do", spread=Spread.FIXED, count=3, queue_timeout=timedelta(seconds=60)),
         make_node("fresh", "do", spread=Spread.FIXED, count=2, queue_timeout=timedelta(seconds=60)),
         make_node("join", "do", ("done", "left", "right", "fresh")),
     ),
@@ -75,7 +75,10 @@ class Stage(Scene):
         self.alter("claims", "started_at = claimed_at", f"session = {d}")
         self.alter("rights", "taken_until = made_at", f"id = {lost[0].id}")
         before = "opened_at - interval '1 hour'"
-        self.alter("lanes", f"opened_at = {before}, served_at = {before}, freed_at = {before}", "node = 'fresh'")
+        unserved = "node in ('fresh', 'right')"  # one with new tasks, and one with a task that is due again
+        self.alter("lanes", f"opened_at = {before}, served_at = {before}, freed_at = {before}", unserved)
+        self.alter("lanes", "due_at = due_at - interval '1 hour', ripe = false", "node = 'right'")
+        self.alter("due", "due_at = due_at - interval '1 hour'", f"lane = {self.lanes['right']}")
         self.alter("lanes", "told = 0", "node in ('left', 'right')")
         self.alter("sessions", "beat_at = beat_at - interval '1 hour', lease = '1 ms'", f"id = {silent}")
         self._make_actors(claims, (a, b, c, d), views)

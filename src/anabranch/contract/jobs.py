@@ -52,6 +52,9 @@ class JobLinks(Answer):
     graph: str
     stream: str
     bundle: str
+    workflow: str | None
+    items: str | None
+    """What it published."""
 
 
 @answer
@@ -115,6 +118,8 @@ class JobSummary(Answer):
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
+    updated_at: datetime | None = field(repr=False)
+    """When its last event happened."""
     idle_seconds: float = field(repr=False)
     """The time between its ends and its retries, in which nothing of it ran."""
     correlation_id: str
@@ -181,6 +186,8 @@ class StageResult(Answer):
     node: str
     status: NodeStatus
     tasks: TaskCounts
+    output: JsonValue
+    """The result of its only task, or what was made of the results of its tasks; null if it is large."""
 
 
 @answer

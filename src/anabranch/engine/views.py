@@ -34,7 +34,8 @@ class NodeDetail:
     """A node with the count of its tasks by state; a node that isn't open yet has none.
 
     `said` is how far the running ones are that said so, where few run; `is_waiting` for a gate or a wait that is open,
-    `gate` is what such a gate declares.
+    `gate` is what such a gate declares. `output` is the result of its only task, or what was made of those of many,
+    where it is small.
     """
 
     name: str
@@ -45,6 +46,7 @@ class NodeDetail:
     error: Failure | None
     opened_at: datetime | None
     finished_at: datetime | None
+    output: Json = None
     gate: GateNode | None = None
 
     @property
@@ -55,10 +57,11 @@ class NodeDetail:
 
 @dataclass(frozen=True)
 class LabelledJob(Job):
-    """A job as its row is, with its labels and the time between its ends and its retries."""
+    """A job as its row is, with its labels, the time between its ends and its retries, and that of its last event."""
 
     labels: Mapping[str, str]
     idle_seconds: float
+    updated_at: datetime
 
 
 class JobHead(NamedTuple):

@@ -5,7 +5,7 @@ from dataclasses import fields
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import parse_qsl, quote, urlencode
 
 from pydantic import TypeAdapter
 
@@ -51,6 +51,7 @@ __all__ = [
     "build_workflow",
     "build_workflow_summary",
     "count_tasks",
+    "page_links",
     "to_json",
     "to_text",
 ]
@@ -70,10 +71,11 @@ def build_page(
     """A page of at most `limit` items; `found` has one more if there is a next page, asked for by a parameter."""
     shown = found[:limit]
     after = str(cursor(shown[-1])) if len(found) > limit else None
-    return Page(tuple(map(item, shown)), after, _page_links(parameter, after))
+    return Page(tuple(map(item, shown)), after, page_links(parameter, after))
 
 
-def _page_links(parameter: str, after: str | None) -> PageLinks:
+def page_links(parameter: str, after: str | None) -> PageLinks:
+    """The links of a page to itself and to the next one, asked for by a parameter."""
     path, query = REQUESTED.get()
     kept = [pair for pair in parse_qsl(query, keep_blank_values=True) if pair[0] != parameter]
     following = None if after is None else f"{path}?{urlencode([*kept, (parameter, after)])}"
@@ -103,7 +105,7 @@ def _make_adapter(kind: type[Answer]) -> TypeAdapter[Any]:
 def build_submitted(job_type: str, submitted: Submitted) -> SubmittedJob:
     """The job of a submission."""
     job_id = submitted.job_id
-    links, before = _job_links(job_id), submitted.failed_before
+    links, before = _job_links(job_id, job_type), submitted.failed_before
     return SubmittedJob(job_id, job_type, submitted.state, submitted.created, links, before)
 
 
@@ -117,8 +119,8 @@ def build_job(detail: views.JobDetail) -> JobStatus:
     job, tasks = detail.job, count_tasks(*detail.nodes)
     nodes = tuple(_build_node(node, job.job_id) for node in detail.nodes)
     results = {
-        str(number): StageResult(node.name, node.status, node.tasks)
-        for number, node in enumerate(nodes, 1)
+        str(number): StageResult(node.name, node.status, node.tasks, known.output)
+        for number, (node, known) in enumerate(zip(nodes, detail.nodes, strict=True), 1)
         if node.status in ENDED_NODE
     }
     return build(
@@ -179,14 +181,20 @@ def build_workflow(declared: Declaration) -> Workflow:
     return build(Workflow, declared.workflow, **_workflow_fields(declared), inputs=inputs, definition=definition)
 
 
-def _job_links(job_id: str) -> JobLinks:
+def _job_links(job_id: str, workflow: str) -> JobLinks:
     path = at_root(f"/api/jobs/{job_id}")
     parts = {name: f"{path}/{name}" for name in ("tasks", "events", "logs", "graph", "stream", "bundle")}
-    return JobLinks(self=path, status=at_root(f"/api/jobs/status/{job_id}"), **parts)
+    return JobLinks(
+        self=path,
+        status=at_root(f"/api/jobs/status/{job_id}"),
+        workflow=at_root(f"/api/workflows/{quote(workflow, safe='')}"),
+        items=at_root(f"/api/items?job_id={job_id}"),
+        **parts,
+    )
 
 
 def _job_fields(job: model.Job) -> dict[str, Any]:  # of answers, which the job has under other names
-    links = _job_links(job.job_id)
+    links = _job_links(job.job_id, job.workflow)
     return {"job_type": job.workflow, "status": job.state, "error": _build_error(job.error), "links": links}
 
 

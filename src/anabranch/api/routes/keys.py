@@ -6,6 +6,7 @@ import structlog
 from fastapi import APIRouter, Query
 
 from anabranch.access import Scope
+from anabranch.api.answers.build import page_links
 from anabranch.api.body import JsonBody, check_body
 from anabranch.api.deps import CurrentCaller, CurrentGateway, needs
 from anabranch.api.openapi.declare import BODY_CODES, body, problems
@@ -38,7 +39,8 @@ async def make_key(given: JsonBody, caller: CurrentCaller, gateway: CurrentGatew
 @router.get("", dependencies=[needs(Scope.ADMIN)], responses=problems())
 async def list_keys(query: Annotated[KeysQuery, Query()], gateway: CurrentGateway) -> Page[Key]:
     """Keys, the newest first, including those that ended in the last month; secrets are not stored."""
-    return await gateway.keys.list(limit=query.limit, before=query.before)
+    page = await gateway.keys.list(limit=query.limit, before=query.before)
+    return Page(page.items, page.next, page_links("before", page.next))
 
 
 @router.delete("/{key_id}", dependencies=[needs(Scope.ADMIN)], responses=problems("key.not_found"))

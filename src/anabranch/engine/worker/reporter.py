@@ -82,11 +82,22 @@ class Reporter:
     async def send(self, batch: Sequence[Report], wanted: ClaimRequest) -> Turn:
         """Report a batch and claim; what was claimed by a call whose reply was lost goes back before the next."""
         if self._reply_lost:
-            await self._store.reconcile(self._session, self._in_hand())
+            await self._reconcile()
         self._reply_lost = True
         turn = await (self._send(batch, wanted) if wanted.limit else self._report(batch))
         self._reply_lost = False
         return turn
+
+    async def _reconcile(self) -> None:
+        """Give back what is not in hand; a claim that can't be given back must not stop the worker (E10)."""
+        try:
+            await self._store.reconcile(self._session, self._in_hand())
+        except Refused as error:
+            log.warning("reconcile.failed", reason=error.message)
+        except Unavailable as error:
+            if error.code != "database.interrupted":
+                raise
+            log.warning("reconcile.failed", reason=error.message)
 
     async def _send(self, batch: Sequence[Report], wanted: ClaimRequest) -> Turn:
         """Report and claim in one call. Where that fails, the claim is made apart until one passes, so that its error

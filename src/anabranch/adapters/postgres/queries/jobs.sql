@@ -66,6 +66,7 @@ select j.id as job, j.state, j.last_event from app.jobs j where j.id = any(%(job
 -- name: job
 -- A job by its id or the start of it: two rows mean that the start is not enough.
 select j.*,
+       (select e.at from app.events e where e.job = j.id and e.seq = j.last_event) as updated_at,
        case when j.generation > 0 then app.idle_seconds(j.id) else 0 end as idle_seconds,
        coalesce((select json_object_agg(l.name, l.value order by l.name) from app.labels l where l.job = j.id), '{}') as labels
   from app.jobs j
@@ -129,6 +130,7 @@ with wanted as (
 select j.id, j.job_id, j.identity, j.ordinal, j.scope, j.workflow, j.workflow_hash, j.parameters, j.priority, j.state,
        j.generation, null::jsonb as result, j.error, j.correlation_id, j.last_event, j.created_at, j.started_at,
        j.finished_at, j.parent,
+       (select e.at from app.events e where e.job = j.id and e.seq = j.last_event) as updated_at,
        case when j.generation > 0 then app.idle_seconds(j.id) else 0 end as idle_seconds,
        coalesce((select json_object_agg(l.name, l.value order by l.name) from app.labels l where l.job = j.id), '{}') as labels
   from (select w.id from wanted w order by w.id desc limit %(limit)s) w
@@ -168,7 +170,7 @@ select j.job_id || '-' || l.node || '-' || t.index as task_id, l.node, t.index, 
  order by l.id, t.position, t.attempt limit %(limit)s;
 
 -- name: nodes
--- The nodes of some jobs in order, with the counts of their tasks from the lane: no task is read, but where few of them
+-- The nodes of some jobs in order, with small outputs and the counts of their tasks from the lane: no task is read, but where few of them
 -- run how far these are.
 select n.job, n.name, n.state, w.node is not null as is_waiting, coalesce(l.width, 0) as total,
        case when l.closed then 0 else coalesce(l.width - l.next_index, 0) end as ready,
@@ -177,7 +179,9 @@ select n.job, n.name, n.state, w.node is not null as is_waiting, coalesce(l.widt
        coalesce(l.width - l.remaining - l.failed, 0) as completed,
        coalesce(l.failed, 0) as failed,
        case when l.closed then coalesce(l.remaining, 0) else 0 end as cancelled,
-       s.said, n.error, n.opened_at, n.finished_at
+       s.said, n.error, n.opened_at, n.finished_at,
+       case when pg_column_size(o.output) <= 4096 and o.output::text not like '%%"anabranch:reference"%%'
+            then o.output end as output
   from app.nodes n
   left join app.waits w on w.job = n.job and w.node = n.name and n.state = 'running'
   left join lateral (select * from app.lanes l where l.job = n.job and l.node = n.name and l.purpose = 'work' and not l.superseded
@@ -186,6 +190,13 @@ select n.job, n.name, n.state, w.node is not null as is_waiting, coalesce(l.widt
         select jsonb_agg(c.progress || jsonb_build_object('at', c.progress_at) order by c.idx) as said
           from app.claims c
          where l.running between 1 and 100 and not l.closed and c.lane = l.id and c.progress is not null) s on true
+  left join lateral (
+        select coalesce(n.output, (
+                   select x.result from app.lanes a join app.outcomes x on x.lane = a.id and x.idx = 0
+                    where a.job = n.job and a.node = n.name and not a.superseded and x.outcome = 'completed'
+                      and (a.purpose = 'aggregate' or a.purpose = 'work' and a.policy ? 'single')
+                    order by a.generation desc, a.purpose desc limit 1)) as output
+         where n.finished_at is not null) o on true
  where n.job = any(%(jobs)s)
  order by n.job, n.position;
 

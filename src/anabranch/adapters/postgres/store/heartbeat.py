@@ -6,6 +6,8 @@ import time
 from collections.abc import Sequence
 from datetime import timedelta
 
+import psycopg
+import structlog
 from psycopg import Connection, sql
 from psycopg.rows import TupleRow
 
@@ -18,6 +20,7 @@ from anabranch.engine.ports import Holdings
 
 __all__ = ["PostgresHeartbeat"]
 
+log = structlog.get_logger()
 CHANNEL = "anabranch"
 
 
@@ -43,7 +46,12 @@ class PostgresHeartbeat:
             # A call may be held up for long, and what was claimed since the hands were read is not lost.
             (now,) = self._connection.execute(call_text("now").encode()).fetchone() or (None,)
             read_at = now - timedelta(seconds=time.monotonic() - began)
-            self._connection.execute(call_text("reconcile").encode(), (session, held, rights, None, read_at))
+            try:
+                self._connection.execute(call_text("reconcile").encode(), (session, held, rights, None, read_at))
+            except psycopg.Error as error:  # a row that can't be given back; the lease is renewed all the same
+                if self._connection.closed:
+                    raise
+                log.warning("reconcile.failed", session=session, reason=str(error).split("\n")[0])
         return [Attempt(TaskKey(lane, index), number, token) for lane, index, number, token in row[0]]
 
     def keep_output(self, session: SessionId, printed: Sequence[AttemptOutput]) -> set[TaskKey]:
