@@ -133,6 +133,19 @@ def test_a_client_walks_the_catalog_by_its_links(served: Served) -> None:
         assert str(link.href).startswith(served.url), link
 
 
+@pytest.mark.parametrize(
+    "path",
+    ["/stac/collections/scenes/items/hills", "/stac/collections", f"{ITEMS}/hills/WebMercatorQuad/tilejson.json"],
+)
+def test_documents_that_the_caller_has_are_not_sent_again(api: httpx.Client, path: str) -> None:
+    first = api.get(path, headers=PLAIN)
+    assert first.status_code == 200
+    again = api.get(path, headers={"If-None-Match": first.headers["etag"]})
+    assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", first.headers["etag"])
+    assert api.get(path, headers={"If-None-Match": '"other"'}).json() == first.json()
+    assert api.head(path).status_code == 200
+
+
 def test_our_client_reads_items_and_names_their_tiles(served: Served, api: httpx.Client) -> None:
     with Client(served.url) as client:
         found = {item.id: item for item in client.items("scenes", bbox=[-180, -90, 180, 90])}

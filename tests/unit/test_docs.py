@@ -1,19 +1,23 @@
 """The docs build strictly, load nothing from elsewhere, and name every command, setting and notice."""
 
+import json
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+import tomllib
+from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from anabranch.cli import main
 from anabranch.plugins import raster
-from anabranch.settings import Settings
+from anabranch.settings import Settings, load_settings
+from tests.support.pages import PAGES, read_blocks
 
 ROOT = Path(__file__).parents[2]
 
@@ -110,6 +114,54 @@ def test_every_command_is_in_the_reference_with_its_options(path: str, command: 
         name for parameter in command.params if not getattr(parameter, "hidden", False) for name in parameter.opts
     ]
     assert [name for name in options if name.startswith("-") and name not in text] == []
+
+
+SPOKEN = re.compile(r"`anabranch ([a-z][^`\n]*)`")
+
+
+def find_unknown_word(words: list[str]) -> str | None:
+    """The first word of a command that names no command and no option of it."""
+    command: Any = main.build()
+    while words and (children := getattr(command, "commands", None)):
+        if words[0] not in children:
+            return words[0] if re.fullmatch("[a-z-]+", words[0]) else None
+        command = children[words.pop(0)]
+        command = command.load() if hasattr(command, "load") else command
+    known = {"--help", *(name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts))}
+    return next((word for word in words if re.match("--?[a-z]", word) and word.partition("=")[0] not in known), None)
+
+
+def test_every_command_that_a_sentence_of_the_docs_or_of_an_error_names_exists() -> None:
+    """Blocks of commands are run; this is about those within text."""
+    files = [*map(ROOT.joinpath, PAGES), *(ROOT / "src").rglob("*.py")]
+    spoken = {command: file for file in files for command in SPOKEN.findall(file.read_text())}
+    unknown = {command: word for command in spoken if (word := find_unknown_word(command.split()))}
+    assert len(spoken) > 100
+    assert unknown == {}
+    assert (find_unknown_word(["jobs", "--lable", "a=b"]), find_unknown_word(["item", "list"])) == ("--lable", "item")
+
+
+def read_lines(text: str) -> list[Any]:
+    """A value, or one in each line."""
+    try:
+        return [json.loads(text)]
+    except json.JSONDecodeError:
+        return [json.loads(line) for line in text.splitlines()]
+
+
+READERS: dict[str, Callable[[str], Any]] = {"json": read_lines, "toml": tomllib.loads, "yaml": yaml.safe_load}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_block_of_data_can_be_read(page: str) -> None:
+    for block in read_blocks(page, *READERS):
+        assert block.is_included or READERS[block.language](block.text)
+
+
+def test_the_configuration_file_of_the_reference_is_valid(tmp_path: Path) -> None:
+    (block,) = read_blocks("docs/reference/configuration.md", "toml")
+    (tmp_path / "anabranch.toml").write_text(block.text)
+    assert load_settings(home=tmp_path).port == 9000
 
 
 @pytest.mark.parametrize(("name", "field"), list(Settings.model_fields.items()))

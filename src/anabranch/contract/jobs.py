@@ -52,6 +52,9 @@ class JobLinks(Answer):
     graph: str
     stream: str
     bundle: str
+    workflow: str | None
+    items: str | None
+    """What it published."""
 
 
 @answer

@@ -10,7 +10,7 @@ from anabranch.adapters.objects.tiers import Place, open_storage
 from anabranch.canonical import Json, JsonObject
 from anabranch.engine.model import Checkpoint, ProgressReport
 from anabranch.engine.worker.context import Context, TaskFacts
-from anabranch.engine.worker.resources import HandlerResources, no_database
+from anabranch.engine.worker.resources import HandlerResources, NoDatabase
 from anabranch.storage.locations import AREAS
 from anabranch.storage.tiers import Storage
 
@@ -65,7 +65,7 @@ class FakeContext(Context):
         places = [Place(area, (folder / area).as_uri()) for area in AREAS]
         opened = partial(open_storage, places, folder / "incoming")
         self._link = _Link()
-        super().__init__(facts, self._link, HandlerResources(opened, no_database, folder / "cache", 2**30, settings))
+        super().__init__(facts, self._link, HandlerResources(opened, NoDatabase(), folder / "cache", 2**30, settings))
         self._folder = folder
 
     @property

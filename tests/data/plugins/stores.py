@@ -56,4 +56,7 @@ def quick(params: dict[str, Any], ctx: Context) -> object:
 
 @register_handler("store_async")
 async def in_loop(params: dict[str, Any], ctx: Context) -> object:
+    if params.get("sql"):
+        async with ctx.pool.connection() as connection:
+            return [str(value) for value in await (await connection.execute(params["sql"])).fetchone()]
     return await asyncio.to_thread(act, params, ctx)

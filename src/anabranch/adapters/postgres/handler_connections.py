@@ -4,13 +4,13 @@ import fcntl
 import random
 import select
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 if TYPE_CHECKING:
-    from psycopg import Connection
+    from psycopg import AsyncConnection, Connection
     from psycopg.rows import TupleRow
 
 __all__ = ["ACTIVE_CONNECTIONS", "HANDLER_CONNECTIONS", "IDLE_SECONDS", "HandlerConnections"]
@@ -88,6 +88,26 @@ class HandlerConnections:
                 connection.close()
                 raise
             self._keep(connection)
+
+    @asynccontextmanager
+    async def connection(self) -> "AsyncIterator[AsyncConnection[TupleRow]]":
+        """The same for async handlers; it is closed at the end."""
+        import asyncio
+
+        import psycopg
+
+        from anabranch.adapters.postgres.connect import Role, breaks_connection, connect_async, unreachable
+
+        self._folder.mkdir(parents=True, exist_ok=True)
+        with await asyncio.to_thread(self._take_turn):
+            opened = await connect_async(self._url, Role.HANDLER, name="anabranch handler", autocommit=False)
+            try:
+                async with opened:
+                    yield opened
+            except psycopg.Error as error:
+                if not (isinstance(error, psycopg.OperationalError) or breaks_connection(error)):
+                    raise
+                raise unreachable(self._url, error) from None
 
     def _take_kept(self) -> "Connection[TupleRow] | None":
         with suppress(IndexError):

@@ -5,7 +5,7 @@ from dataclasses import fields
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import parse_qsl, quote, urlencode
 
 from pydantic import TypeAdapter
 
@@ -105,7 +105,7 @@ def _make_adapter(kind: type[Answer]) -> TypeAdapter[Any]:
 def build_submitted(job_type: str, submitted: Submitted) -> SubmittedJob:
     """The job of a submission."""
     job_id = submitted.job_id
-    links, before = _job_links(job_id), submitted.failed_before
+    links, before = _job_links(job_id, job_type), submitted.failed_before
     return SubmittedJob(job_id, job_type, submitted.state, submitted.created, links, before)
 
 
@@ -181,14 +181,20 @@ def build_workflow(declared: Declaration) -> Workflow:
     return build(Workflow, declared.workflow, **_workflow_fields(declared), inputs=inputs, definition=definition)
 
 
-def _job_links(job_id: str) -> JobLinks:
+def _job_links(job_id: str, workflow: str) -> JobLinks:
     path = at_root(f"/api/jobs/{job_id}")
     parts = {name: f"{path}/{name}" for name in ("tasks", "events", "logs", "graph", "stream", "bundle")}
-    return JobLinks(self=path, status=at_root(f"/api/jobs/status/{job_id}"), **parts)
+    return JobLinks(
+        self=path,
+        status=at_root(f"/api/jobs/status/{job_id}"),
+        workflow=at_root(f"/api/workflows/{quote(workflow, safe='')}"),
+        items=at_root(f"/api/items?job_id={job_id}"),
+        **parts,
+    )
 
 
 def _job_fields(job: model.Job) -> dict[str, Any]:  # of answers, which the job has under other names
-    links = _job_links(job.job_id)
+    links = _job_links(job.job_id, job.workflow)
     return {"job_type": job.workflow, "status": job.state, "error": _build_error(job.error), "links": links}
 
 

@@ -4,17 +4,56 @@ import json
 from collections.abc import Mapping
 
 from fastapi import APIRouter, Response
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import Message, Receive, Scope, Send
 
 from anabranch.access import Scope as Right
 from anabranch.api.body import JsonBody
 from anabranch.api.deps import CurrentServing, needs
 from anabranch.canonical import Json
+from anabranch.serving.etags import has, tag_of
 from anabranch.serving.subapps import SubApp
 
 __all__ = ["router"]
 
 router = APIRouter(include_in_schema=False)  # each describes itself, below its own path
+
+
+class TaggingSend:
+    """Sends a response that comes in one piece with its ETag, or 304 if the caller has it cached."""
+
+    def __init__(self, send: Send, scope: Scope) -> None:
+        """Responses to other requests than GET, and those that have an ETag, are sent as they are."""
+        self._send = send
+        self._held: Message | None = None
+        self._counts = scope["method"] == "GET"
+        self._cached = Headers(scope=scope).get("if-none-match")
+
+    async def __call__(self, message: Message) -> None:
+        """Take a part of a response."""
+        if message["type"] == "http.response.start":
+            headers = Headers(raw=message["headers"])
+            if self._counts and message["status"] == 200 and "etag" not in headers:
+                self._held = message
+                return
+        elif self._held is not None:
+            start, self._held = self._held, None
+            await self._send_first(start, message)
+            return
+        await self._send(message)
+
+    async def _send_first(self, start: Message, body: Message) -> None:
+        if not body.get("more_body"):
+            tag = tag_of(body.get("body", b""))
+            headers = MutableHeaders(raw=list(start["headers"]))
+            headers["ETag"] = tag
+            headers["Cache-Control"] = "private, no-cache"
+            start = {**start, "headers": headers.raw}
+            if has(self._cached, tag):
+                del headers["content-length"], headers["content-type"]
+                start, body = {**start, "status": 304, "headers": headers.raw}, {**body, "body": b""}
+        await self._send(start)
+        await self._send(body)
 
 
 class SubAppResponse(Response):
@@ -35,7 +74,7 @@ class SubAppResponse(Response):
             read = True
             return {"type": "http.request", "body": bytes(self.body), "more_body": False}
 
-        await self._app(self._describe(scope), receive_given, send)
+        await self._app(self._describe(scope), receive_given, TaggingSend(send, scope))
 
     def _describe(self, scope: Scope) -> Scope:
         """The request with the content type of the body that was read."""

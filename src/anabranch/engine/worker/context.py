@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from anabranch.canonical import Json, JsonObject, decode, encode
 from anabranch.engine.model import Attempt, Checkpoint, ProgressReport
-from anabranch.engine.worker.resources import NO_RESOURCES, HandlerResources
+from anabranch.engine.worker.resources import NO_RESOURCES, Connections, HandlerResources
 from anabranch.errors import ContractViolationError, Permanent
 from anabranch.manifests.signing_key import SigningKey
 from anabranch.storage.task_storage import TaskStorage, Writer
@@ -208,6 +208,11 @@ class Context:
         Few handlers of a worker have one at the same time; open it when all is computed.
         """
         return self._resources.database()
+
+    @property
+    def pool(self) -> Connections:
+        """Connections for async handlers: `async with ctx.pool.connection() as connection`; otherwise as `database`."""
+        return self._resources.database
 
     @property
     def signing_key(self) -> SigningKey:

@@ -1,11 +1,11 @@
 """The resources of handlers; pickled for the processes that run them, and opened there."""
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from pydantic import BaseModel
 
@@ -14,9 +14,17 @@ from anabranch.manifests.signing_key import FILE_NAME
 from anabranch.storage.sources import Sources
 from anabranch.storage.tiers import Storage
 
-__all__ = ["NO_RESOURCES", "Connect", "HandlerResources", "no_database"]
+__all__ = ["NO_RESOURCES", "Connections", "HandlerResources", "NoDatabase"]
 
-Connect = Callable[[], AbstractContextManager[Any]]  # a connection of psycopg's, which the engine does not know
+
+class Connections(Protocol):
+    """Short connections of psycopg's, which the engine does not know."""
+
+    def __call__(self) -> AbstractContextManager[Any]:
+        """A connection in a transaction."""
+
+    def connection(self) -> AbstractAsyncContextManager[Any]:
+        """The same for async handlers."""
 
 
 @dataclass
@@ -28,7 +36,7 @@ class HandlerResources:
     """
 
     open_storage: Callable[[], Storage] = field(repr=False)
-    database: Connect = field(repr=False)
+    database: Connections = field(repr=False)
     cache: Path
     cache_bytes: int
     settings: Sequence[BaseModel] = field(default=(), repr=False)
@@ -53,9 +61,16 @@ def _no_storage() -> Storage:
     raise ContractViolationError("ctx.storage: the process that runs this handler was given no storage")
 
 
-def no_database() -> AbstractContextManager[Any]:
+class NoDatabase:
     """For processes and tests whose handlers get no database."""
-    raise ContractViolationError("ctx.database: the process that runs this handler was given no database")
+
+    def __call__(self) -> AbstractContextManager[Any]:
+        """Refused."""
+        raise ContractViolationError("ctx.database: the process that runs this handler was given no database")
+
+    def connection(self) -> AbstractAsyncContextManager[Any]:
+        """Refused."""
+        raise ContractViolationError("ctx.pool: the process that runs this handler was given no database")
 
 
-NO_RESOURCES = HandlerResources(_no_storage, no_database, Path("cache"), 0)
+NO_RESOURCES = HandlerResources(_no_storage, NoDatabase(), Path("cache"), 0)
