@@ -132,6 +132,15 @@ async def test_e10_a_bad_line_hurts_no_other(api: httpx.AsyncClient, bad: bytes,
     assert {"detail", "retryable", "correlation_id", "type"} <= told.keys()
 
 
+async def test_ts1_others_are_answered_between_lines_that_are_all_wrong(api: httpx.AsyncClient) -> None:
+    many = asyncio.create_task(api.post("/api/jobs/bulk", content=b"x\n" * 5_000, headers=NDJSON))
+    ended_first = await asyncio.wait(
+        [many, asyncio.create_task(api.get("/livez"))], return_when=asyncio.FIRST_COMPLETED
+    )
+    assert many not in ended_first[0]
+    assert len((await many).text.splitlines()) == 5_000
+
+
 async def test_blank_lines_are_counted_and_not_answered(api: httpx.AsyncClient) -> None:
     answers = await post(api, b"\n" + line(1) + b"\r\n  \n" + line(2).strip())
     assert [answer["line"] for answer in answers] == [2, 5]

@@ -127,6 +127,12 @@ def test_a_mistake_is_named_with_its_place(
     assert (error.value.message, error.value.where, error.value.offset) == (message, where, offset)
 
 
+def test_ts1_a_text_with_very_many_expressions_is_refused() -> None:
+    assert find_mistakes("{{ 1 }}-" * 100) == []
+    (mistake,) = find_mistakes("{{ 1 }}-" * 10_000)
+    assert mistake.message == "the text has more than 100 expressions"
+
+
 def test_a_value_too_deep_to_be_stored_is_refused() -> None:
     deep: Json = "{{ 1 }}"
     for _ in range(65):

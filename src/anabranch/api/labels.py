@@ -3,7 +3,7 @@
 import re
 from typing import Annotated
 
-from pydantic import AfterValidator, Field, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 __all__ = ["LabelPairs", "Labels"]
@@ -48,12 +48,19 @@ def _described(pattern: str) -> WithJsonSchema:
     return WithJsonSchema({"type": "string", "pattern": f"^{pattern}$"})
 
 
+def _refuse_many(given: object) -> object:
+    if isinstance(given, dict) and len(given) > MAX_LABELS:  # before each of them is checked
+        raise PydanticCustomError("too_many", f"A job has at most {MAX_LABELS} labels")
+    return given
+
+
 Labels = Annotated[
     dict[
         Annotated[str, AfterValidator(_check_label_name), _described(LABEL_NAME)],
         Annotated[str, AfterValidator(_check_label_value), _described(LABEL_VALUE)],
     ],
     Field(max_length=MAX_LABELS),
+    BeforeValidator(_refuse_many),
 ]
 LabelPairs = Annotated[
     list[Annotated[str, AfterValidator(_check_label_pair), _described(f"{LABEL_NAME}={LABEL_VALUE}")]],

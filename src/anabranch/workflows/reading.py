@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar, get_args
 from pydantic import ValidationError
 from pydantic_core import SchemaValidator
 
-from anabranch.workflows.mistakes import Mistake, Path, guess, nearest, quote, show
+from anabranch.workflows.mistakes import MAX_MISTAKES, Mistake, Path, guess, nearest, quote, show
 from anabranch.workflows.rules import DECLARED, FILLED, Model, declared_keys
 
 __all__ = ["Read", "read"]
@@ -74,10 +74,11 @@ class _Explainer:
         self.elsewhere = elsewhere
         unknown = [key for key in given if key not in self.known and not key.startswith(FILLED)]
         self.is_misplaced = any(map(elsewhere, unknown))
-        self.misspelt = {close for key in unknown if (close := guess(key, self.known)) and close not in given}
+        guesses = (guess(key, self.known) for key in unknown[:MAX_MISTAKES])
+        self.misspelt = {close for close in guesses if close and close not in given}
 
     def explain(self, errors: list[Any]) -> Iterator[Mistake]:  # pydantic's details
-        for error in errors:
+        for error in errors[:MAX_MISTAKES]:
             at = self._locate(error["loc"])
             key = next((str(step) for step in reversed(at) if isinstance(step, str)), "it")
             match error["type"]:

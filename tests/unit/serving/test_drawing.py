@@ -1,5 +1,6 @@
 """Pictures have the alpha of their raster and the colors of rio-tiler."""
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from rio_tiler.colormap import apply_cmap
 from rio_tiler.models import ImageData
 
+from anabranch.serving.tiles import geotiff
 from anabranch.serving.tiles.colormap import apply_colormap
 from anabranch.serving.tiles.geotiff import GeoTiff
 from tests.support.rasters import make_raster
@@ -46,6 +48,40 @@ def test_tr5_alpha_is_opaque_where_it_is_highest(tmp_path: Path, dtype: str, opa
     shown = draw(write(tmp_path / "a.tif", alpha, dtype), **({"dst_crs": crs} if crs else {}))
     assert shown[50, 32].tolist() == [127, 127, 127, 255]
     assert shown[10, 32, 3] == 0
+
+
+@pytest.mark.parametrize(
+    ("bands", "nodata", "wanted"), [(3, 7, None), (5, None, None), (3, None, (2,)), (5, 7, (1, 2))]
+)
+def test_ts1_a_tile_of_half_the_earth_costs_no_more_than_the_raster_in_it(
+    tmp_path: Path, bands: int, nodata: int | None, wanted: tuple[int, ...] | None
+) -> None:
+    """Some bands of many, or a mask of several: GDAL would warp the whole tile at the raster's resolution."""
+    pixels = np.full((bands, 300, 400), 100, "uint8")
+    pixels[:, :, :200] = 7
+    with GeoTiff(str(make_raster(tmp_path / "a.tif", pixels, nodata=nodata)), draws=True) as raster:
+        tile = raster.tms.tile(*raster.get_geographic_bounds(raster.tms.rasterio_geographic_crs).middle, 3)
+        began = time.process_time()
+        image = raster.tile(*tile, indexes=wanted, tilesize=256)
+        assert time.process_time() - began < 5
+    shown = ~np.ma.getmaskarray(image.array)
+    assert image.array.shape == (len(wanted or (1, 2, 3)), 256, 256)
+    assert 0 < shown.sum() <= 4 * image.count
+
+
+@pytest.mark.parametrize("zoom", [8, 10, 12])
+def test_a_small_part_of_a_tile_is_where_the_raster_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, zoom: int
+) -> None:
+    path = write(tmp_path / "a.tif", np.full((64, 64), 255), "uint8")
+    with GeoTiff(str(path), draws=True) as raster:
+        tile = raster.tms.tile(*raster.get_geographic_bounds(raster.tms.rasterio_geographic_crs).middle, zoom)
+        part = raster.tile(*tile, tilesize=512)
+        monkeypatch.setattr(geotiff, "SMALL_SHARE", 0)
+        whole = raster.tile(*tile, tilesize=512)
+    assert part.bounds == whole.bounds
+    assert np.array_equal(part.alpha_mask, whole.alpha_mask)
+    assert np.array_equal(part.array.filled(0), whole.array.filled(0))
 
 
 def test_tr5_values_under_wide_alpha_are_counted(tmp_path: Path) -> None:

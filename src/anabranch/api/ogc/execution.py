@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, field_validator
+from pydantic_core import PydanticCustomError
 
 from anabranch.canonical import Json
 from anabranch.strict_model import StrictModel
@@ -14,6 +15,7 @@ JsonValue = Any  # JSON of any shape, checked when the body was parsed
 ResponseForm = Literal["raw", "document"]
 # What may stand beside a value to qualify it; with anything else, an object is a value itself.
 QUALIFIERS = frozenset({"value", "mediaType", "encoding", "schema", "format"})
+MAX_NAMES = 100
 LINK_FIELDS = frozenset({"href", "rel", "type", "hreflang", "title"})
 
 
@@ -37,6 +39,14 @@ class ExecuteRequest(StrictModel):
         default_factory=dict, description="There is one, `result`, whether it is named or not."
     )
     response: ResponseForm = Field("raw", description="The form of the results.")
+
+    @field_validator("outputs", mode="before")
+    @classmethod
+    def _refuse_many(cls, given: object) -> object:
+        found = [given, *given.values()] if isinstance(given, dict) else []
+        if any(isinstance(each, dict) and len(each) > MAX_NAMES for each in found):  # before each of them is checked
+            raise PydanticCustomError("too_many", "There is one output, result, with two fields")
+        return given
 
 
 def read_inputs(given: Mapping[str, Json]) -> dict[str, Json]:

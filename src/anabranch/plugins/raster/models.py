@@ -38,7 +38,7 @@ __all__ = [
 # JSON has no such numbers; STAC writes them as these strings.
 Nodata = int | float | Literal["nan", "inf", "-inf"]
 ProfileName = Literal["analysis", "visualization", "archive", "all"]
-CRS_PATTERN = r"^(EPSG|ESRI|OGC|IAU_2015):[A-Za-z0-9_]+$"
+CRS_PATTERN = r"^(EPSG|ESRI|OGC|IAU_2015):[A-Za-z0-9_]{1,32}$"
 
 
 class Kind(StrEnum):

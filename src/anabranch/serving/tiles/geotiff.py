@@ -1,16 +1,22 @@
 """Reads GeoTIFFs anywhere on Earth, and no more values at once than can be computed."""
 
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import attr
 import numpy as np
 import rasterio
 from affine import Affine
+from rasterio._err import CPLE_BaseError  # rasterio raises it where GDAL fails; it has no public name
+from rasterio.coords import BoundingBox
 from rasterio.crs import CRS
 from rasterio.enums import ColorInterp
-from rasterio.warp import transform
+from rasterio.errors import RasterioError
+from rasterio.transform import array_bounds, from_bounds
+from rasterio.warp import transform, transform_bounds
 from rasterio.windows import Window
 from rio_tiler.constants import WGS84_CRS
 from rio_tiler.io import Reader
@@ -28,10 +34,50 @@ __all__ = ["GeoTiff"]
 
 MAX_VALUES = 2**24
 MAX_BYTES = 2**26
+SMALL_SHARE = 0.25
 COLORS = 3
 ALPHA_SAMPLE_PIXELS = 256
 OPAQUE_8_BIT = 255
 ASK_FOR_LESS = "Request less: choose bands with bidx, or a smaller size."
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Some of the pixels of a tile."""
+
+    column: int
+    row: int
+    width: int
+    height: int
+
+    @classmethod
+    def of(cls, tile: Sequence[float], height: int, width: int, bounds: Sequence[float]) -> Self | None:
+        """Those that touch these bounds; None where there are none."""
+        (left, bottom, right, top), (west, south, east, north) = tile, bounds
+        if not all(map(math.isfinite, bounds)):
+            return None
+        across, down = (right - left) / width, (top - bottom) / height
+        columns = max(0, math.floor((west - left) / across)), min(width, math.ceil((east - left) / across))
+        rows = max(0, math.floor((top - north) / down)), min(height, math.ceil((top - south) / down))
+        size = columns[1] - columns[0], rows[1] - rows[0]
+        return cls(columns[0], rows[0], *size) if min(size) > 0 else None
+
+    def bounds(self, tile: Sequence[float], height: int, width: int) -> tuple[float, float, float, float]:
+        """Its bounds in a tile of this size."""
+        grid = from_bounds(*tile, width, height) * Affine.translation(self.column, self.row)
+        found: tuple[float, float, float, float] = array_bounds(self.height, self.width, grid)
+        return found
+
+    def place(self, image: ImageData, tile: Sequence[float], height: int, width: int) -> ImageData:
+        """The whole tile, in which all else is empty."""
+        rows, columns = slice(self.row, self.row + self.height), slice(self.column, self.column + self.width)
+        empty = 0 if image.nodata is None else image.nodata
+        array = np.ma.MaskedArray(np.full((image.count, height, width), empty, image.array.dtype), mask=True)
+        array[:, rows, columns] = image.array
+        alpha = None if image.alpha_mask is None else np.zeros((height, width), image.alpha_mask.dtype)
+        if alpha is not None:
+            alpha[rows, columns] = image.alpha_mask
+        return attr.evolve(image, array=array, alpha_mask=alpha, bounds=BoundingBox(*tile))
 
 
 @attr.s
@@ -55,7 +101,12 @@ class GeoTiff(Reader):
         """A tile of the raster, with as many bands as can be computed."""
         indexes = indexes or self._choose()
         self._check(indexes, height, width)
-        return self._fix_mask(super().part(bbox, height=height, width=width, indexes=indexes, **options))
+        cell = self._find_cell(bbox, height, width, options)
+        if cell is None:
+            return self._fix_mask(super().part(bbox, height=height, width=width, indexes=indexes, **options))
+        bounds = cell.bounds(bbox, height, width)
+        found = super().part(bounds, height=cell.height, width=cell.width, indexes=indexes, **options)
+        return cell.place(self._fix_mask(found), bbox, height, width)
 
     def statistics(self, *, indexes: Any = None, **options: Any) -> dict[str, BandStatistics]:  # type: ignore[override]  # all our parameters are named
         """Statistics of bands, computed one band after the other."""
@@ -125,6 +176,19 @@ class GeoTiff(Reader):
             if place.tile_exists(tile_x, tile_y, tile_z):
                 found.append(east)
         return found
+
+    def _find_cell(self, bbox: Any, height: int, width: int, options: Mapping[str, Any]) -> Cell | None:  # as above
+        """The part of a tile that the raster covers; None where that is much of it.
+
+        GDAL warps all of a tile at the raster's own resolution where it reads some bands or masks of several.
+        """
+        grid = (options.get("vrt_options") or {}).get("src_transform", self.dataset.transform)
+        bounds = array_bounds(self.dataset.height, self.dataset.width, grid)
+        try:
+            cell = Cell.of(bbox, height, width, transform_bounds(self.crs, options["dst_crs"], *bounds))
+        except (RasterioError, CPLE_BaseError):  # it has no bounds there, around a pole
+            return None
+        return cell if cell and cell.width * cell.height < SMALL_SHARE * width * height else None
 
     def _placed(self, east: float) -> dict[str, Any]:  # options of rio-tiler
         moved = Affine.translation(east, 0) * self.dataset.transform

@@ -9,6 +9,7 @@ from anabranch.workflows.expressions.syntax import Expression, ExpressionError
 __all__ = ["Fields", "Fixed", "Hole", "Items", "Part", "Template", "Text", "Where", "find_mistakes", "read_template"]
 
 Where = tuple[str | int, ...]
+MAX_EXPRESSIONS = 100  # in one text
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +123,8 @@ def _split(text: str) -> list[str | Expression]:
     while (opening := text.find("{{", position)) >= 0:
         if opening > position:
             pieces.append(text[position:opening])
+        if len(pieces) > 2 * MAX_EXPRESSIONS:
+            raise ExpressionError(f"the text has more than {MAX_EXPRESSIONS} expressions", opening)
         expression, position = parse_braces(text, opening)
         pieces.append(expression)
     if position < len(text):
