@@ -43,7 +43,7 @@ PRINTED = {
         "jobs that would be removed: 0 (0 completed, 0 failed, 0 cancelled), with 0 tasks",
         "rows       0",
     ],
-    MACHINES: ["database", "files"],
+    MACHINES: ["the tiers and the work area are the ones", "files"],
     "docs/howto/storage.md": ["gold://copy.tif\nremoved 1\n"],
     "docs/howto/sub-workflows.md": ["2 workflows are valid", '"name": "north"', "completed"],
     VERIFY: ["verified: 3 files are as they were published"],

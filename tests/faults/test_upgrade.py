@@ -71,7 +71,7 @@ def upgrade(url: str) -> None:
 @pytest.mark.slow
 @pytest.mark.campaign
 async def test_a8_jobs_of_an_older_release_s_processes_survive_an_upgrade_under_them(
-    seed: int, empty_database_url: str, older: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    seed: int, empty_database_url: str, older: Path, tmp_path: Path
 ) -> None:
     """They run on before, during and after the migration, and hand over to processes of the new release.
 
@@ -82,7 +82,7 @@ async def test_a8_jobs_of_an_older_release_s_processes_survive_an_upgrade_under_
     port, notes = free_port(), tmp_path / "notes"
     notes.touch()
     (tmp_path / "first").mkdir()
-    crew = Crew(Start(tmp_path / "first", PLUGINS, empty_database_url))
+    crew = Crew(Start(tmp_path / "first", PLUGINS, empty_database_url, source=older))
 
     def ended() -> int:
         return sum(line.startswith("ended") for line in notes.read_text().splitlines())
@@ -94,9 +94,7 @@ async def test_a8_jobs_of_an_older_release_s_processes_survive_an_upgrade_under_
         return [answer.json()["job_id"] for answer in answers]
 
     try:
-        with monkeypatch.context() as patch:
-            patch.setenv("PYTHONPATH", str(older))
-            members = [crew.start("orchestrator"), crew.start("worker"), crew.start("api", port=port)]
+        members = [crew.start("orchestrator"), crew.start("worker"), crew.start("api", port=port)]
         await wait_until_async(lambda: _is_ready(port), "an answer of the older API")
         async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE_SECONDS) as client:
             jobs = await submit(client, range(4))

@@ -121,6 +121,16 @@ async def test_a4_a_report_that_the_server_always_breaks_off_keeps_no_other_wait
     assert (await stack.wait(job)).job.state is JobState.COMPLETED
 
 
+@pytest.mark.slow
+async def test_w3_a_worker_that_can_t_report_leaves_all_the_same(stack: Stack, database_url: str) -> None:
+    """Its beats are answered, so that nothing else would end it; what it could not report is run again."""
+    with failing(database_url, "outcomes", "XX000"):
+        job = await stack.submit("fickle", n=1)
+        await stack.until(job, lambda job: job.nodes[0].tasks.running == 1)
+        stack.stop.set()
+        await asyncio.wait_for(stack.serving, PATIENCE_SECONDS)
+
+
 async def test_a4_a_report_that_fits_in_no_form_keeps_nobody_from_reporting(
     engine: EngineHarness, database_url: str
 ) -> None:

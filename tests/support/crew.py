@@ -4,12 +4,14 @@ import asyncio
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import psycopg
 from psycopg.rows import TupleRow
@@ -78,7 +80,7 @@ def _audit(url: str) -> list[str]:
 class Member:
     """One process of a crew."""
 
-    def __init__(self, role: str, process: WarmProcess, log: Path) -> None:
+    def __init__(self, role: str, process: "WarmProcess | subprocess.Popen[bytes]", log: Path) -> None:
         """Just started; its log is JSON lines."""
         self.role = role
         self.process = process
@@ -118,12 +120,16 @@ class Member:
 
 @dataclass(frozen=True)
 class Start:
-    """How processes are started: where they write, what they load, and the database they use."""
+    """How processes are started: where they write, what they load, and the database they use.
+
+    With a `source`, they are of another release, whose code is there.
+    """
 
     folder: Path
     plugins: Path | str  # several are separated by commas
     url: str
     lease: float = 3
+    source: Path | None = None
 
 
 class Crew:
@@ -150,10 +156,18 @@ class Crew:
         foreign = {name: value for name, value in os.environ.items() if not name.startswith("ANABRANCH_")}
         environment = foreign | {f"ANABRANCH_{name}": str(value) for name, value in ours.items()}
         with log.open("wb") as output:
-            process = start_warm([role], environment, stdout=output, stderr=output)
-        member = Member(role, process, log)
+            member = Member(role, self._launch(role, environment, output), log)
         self.members.append(member)
         return member
+
+    def _launch(
+        self, role: str, environment: dict[str, str], output: IO[bytes]
+    ) -> "WarmProcess | subprocess.Popen[bytes]":
+        if self._start.source is None:
+            return start_warm([role], environment, stdout=output, stderr=output)
+        command = [sys.executable, "-P", "-m", "anabranch", role]
+        environment = {**environment, "PYTHONPATH": str(self._start.source)}
+        return subprocess.Popen(command, env=environment, stdout=output, stderr=output)
 
     async def start_ready(self, *roles: str, **settings: Any) -> list[Member]:  # as `start` takes them
         """Start several, and wait for their sessions."""

@@ -1,5 +1,6 @@
 """Commands whose modules are imported when they are called, so that every command starts fast."""
 
+import gc
 from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
@@ -21,6 +22,9 @@ class LazyCommand(TyperCommand):
         """The command itself."""
         module, _, name = self._target.partition(":")
         found = getattr(import_module(f"anabranch.cli.{module}"), name)
+        if not gc.isenabled():  # `main` starts like this: no collection of garbage ever looks at what was imported
+            gc.freeze()
+            gc.enable()
         if isinstance(found, typer.Typer):
             return typer.main.get_command(found)
         single = typer.Typer(add_completion=False, rich_markup_mode=None)

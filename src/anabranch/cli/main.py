@@ -1,5 +1,6 @@
 """The command line: its commands, and the one place that turns errors into messages and exit codes."""
 
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -56,6 +57,7 @@ def build() -> TyperGroup:
 
 def main() -> None:
     """Run the command that this process was called with, and exit."""
+    gc.disable()  # until the command is imported: what that makes lives to the end
     _fill_closed_streams()
     if isinstance(sys.stdout, TextIOWrapper):  # characters that its encoding lacks are escaped, as on stderr
         sys.stdout.reconfigure(errors="backslashreplace")

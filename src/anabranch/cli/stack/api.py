@@ -1,5 +1,6 @@
 """`api`: the process that serves the HTTP API."""
 
+import gc
 import os
 import socket
 
@@ -37,6 +38,10 @@ def api() -> None:
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
     )
     with _listener(settings) as listener:
+        gc.disable()
+        config.load()  # imports the API
+        gc.freeze()
+        gc.enable()
         Server(config).run([listener])
 
 

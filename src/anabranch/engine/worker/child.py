@@ -1,5 +1,6 @@
 """What runs in a child process: calls of handlers, one after the other, and the line to the worker."""
 
+import gc
 import os
 import resource
 import signal
@@ -125,6 +126,8 @@ def serve(
         resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     hold_lines()
     registry = load_plugins(plugins)
+    gc.freeze()  # the fork server has it disabled: what was imported is no garbage, and stays shared
+    gc.enable()
     connection.send(Outcome())
     for stream in (sys.stdout, sys.stderr):
         os.dup2(output.fileno(), stream.fileno())

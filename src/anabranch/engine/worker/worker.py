@@ -26,6 +26,7 @@ log = structlog.get_logger()
 POLL_INTERVAL = timedelta(seconds=1)
 SHUTDOWN_SECONDS = 10.0
 KILL_WAIT_SECONDS = 2.0
+UNREPORTED_SECONDS = 5.0  # after the grace, what can't be reported is left to others
 
 
 class Worker:
@@ -116,13 +117,15 @@ class TaskLoop:
                 self._dispatcher.drop(ended=late >= SHUTDOWN_SECONDS)
             try:
                 async with asyncio.timeout(SHUTDOWN_SECONDS):
-                    await self._try_turn()
+                    is_answered = await self._try_turn()
             except TimeoutError:
+                is_answered, late = False, UNREPORTED_SECONDS
+            if not is_answered and late >= UNREPORTED_SECONDS and not self._dispatcher.is_running:
                 log.warning("worker.unreported", remedy="What could not be reported is tried again by others.")
-                if not self._dispatcher.is_running:
-                    return
+                return
 
-    async def _try_turn(self) -> None:
+    async def _try_turn(self) -> bool:
+        """Take a turn; False where the store did not accept it."""
         try:
             await self._turn()
             self._live.trouble = self._runner.environment.trouble
@@ -130,6 +133,8 @@ class TaskLoop:
             log.warning("worker.interrupted", reason=str(error))
             self._live.trouble = str(error)
             await self._sleep(timedelta(seconds=1))
+            return False
+        return True
 
     async def _turn(self) -> None:
         """Report ended tasks, claim new ones, or wait until there is something to do."""
