@@ -111,8 +111,8 @@ def test_tr13_the_mean_of_few_pixels_may_be_off(tmp_path: Path, publish: Publish
 
 def test_r4_no_half_of_the_world_is_left_out(tmp_path: Path, publish: Publish) -> None:
     """Where longitudes are from 0 to 360, and the target has fewer latitudes than the raster."""
-    place = {"crs": "EPSG:4326", "transform": Affine(1, 0, 0, 0, -1, 90)}
-    source = make_raster(tmp_path / "a.tif", hills(360, 180), **place)
+    grid = Affine(1, 0, 0, 0, -1, 90)
+    source = make_raster(tmp_path / "a.tif", hills(360, 180), crs="EPSG:4326", transform=grid)
     with pytest.raises(Permanent, match="longitudes beyond 180 degrees"):
         publish(source, target_crs="EPSG:3857")
 
