@@ -310,6 +310,7 @@ class Claim:
     predecessor: list[Json] | None
     lane: LaneFacts
     checkpoint: Checkpoint | None = None
+    metadata: JsonObject | None = None
 
     @property
     def fence(self) -> Attempt:

@@ -48,6 +48,7 @@ class FakeContext(Context):
         attempt: int = 1,
         checkpoint: Checkpoint | None = None,
         predecessor: Json = None,
+        metadata: JsonObject | None = None,
     ) -> None:
         """A task of the node `node` of the job `job`; a predecessor is the result of the stage before."""
         facts = TaskFacts(
@@ -61,6 +62,7 @@ class FakeContext(Context):
             predecessor=None if predecessor is None else [predecessor],
             scratch=str(folder / "scratch" / f"{index}-{attempt}"),
             checkpoint=checkpoint,
+            metadata=metadata,
         )
         places = [Place(area, (folder / area).as_uri()) for area in AREAS]
         opened = partial(open_storage, places, folder / "incoming")
@@ -96,4 +98,5 @@ class FakeContext(Context):
             attempt=self.attempt + 1,
             checkpoint=self.resume(),
             predecessor=self.predecessor() if self.has_predecessor() else None,
+            metadata=dict(self.metadata),
         )

@@ -40,6 +40,7 @@ class SavesInSilence(Job):
 def save_plain(params: dict[str, Any], ctx: Context) -> object:
     match params["act"]:
         case "and fail":
+            assert ctx.metadata == {"act": "and fail"}, "in every attempt"
             if ctx.attempt < 3:
                 ctx.checkpoint(f"phase {ctx.attempt}", {"at": [ctx.attempt, 0.5]})
                 raise Transient("after the checkpoint")
@@ -94,6 +95,7 @@ def told(ctx: Context) -> object:
 async def save_async(params: dict[str, Any], ctx: Context) -> object:
     match params["act"]:
         case "and fail":
+            assert ctx.metadata == {"act": "and fail"}, "in every attempt"
             if ctx.attempt < 3:
                 await ctx.checkpoint(f"phase {ctx.attempt}", {"at": [ctx.attempt, 0.5]})
                 raise Transient("after the checkpoint")

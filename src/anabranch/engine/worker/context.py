@@ -42,6 +42,7 @@ class TaskFacts:
     scratch: str
     checkpoint: Checkpoint | None = None
     fence: Attempt | None = None
+    metadata: JsonObject | None = None
 
 
 # The task whose handler runs here now. Setting it costs next to nothing; what a log line needs of it is found when one
@@ -168,6 +169,11 @@ class Context:
     def params(self) -> Mapping[str, Json]:
         """The task's parameters."""
         return self._facts.params
+
+    @property
+    def metadata(self) -> Mapping[str, Json]:
+        """What the planner of the stage noted of the task; empty if it noted nothing."""
+        return self._facts.metadata or {}
 
     @property
     def correlation_id(self) -> str:

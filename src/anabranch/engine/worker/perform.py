@@ -64,6 +64,7 @@ class Call:
             scratch=scratch,
             checkpoint=claim.checkpoint,
             fence=claim.fence,
+            metadata=claim.metadata,
         )
         lane = claim.lane
         return cls(lane.purpose, claim.handler, lane.workflow, facts, previous, lane.shape.folding, lane.shape.skipped)

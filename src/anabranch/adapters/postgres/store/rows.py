@@ -181,7 +181,7 @@ def _only(names: frozenset[str], row: Row) -> Row:
     return {name: value for name, value in row.items() if name in names}
 
 
-def read_claims(found: Any) -> list[Claim]:  # {"lanes": …, "fresh": …, "tasks": …} as app.claim makes it, or None
+def read_claims(found: Any) -> list[Claim]:  # {"lanes": …, "fresh": …, …} as app.claim makes it, or None
     """The tasks that a claim took."""
     if found is None:
         return []
@@ -194,6 +194,9 @@ def read_claims(found: Any) -> list[Claim]:  # {"lanes": …, "fresh": …, "tas
     ]  # fmt: skip
     for lane, first, count, items in found["fresh"]:
         claims += _fresh(lane, lanes[lane], token, range(first, first + count), items)
+    if noted := {(lane, idx): metadata for lane, idx, metadata in found["metadata"]}:
+        for claim in claims:
+            claim.metadata = noted.get(claim.key)
     return claims
 
 

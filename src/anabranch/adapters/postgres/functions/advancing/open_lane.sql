@@ -59,8 +59,8 @@ begin
                    i.item -> 'parameters', i.item -> 'metadata'
               from app.outcomes o, jsonb_array_elements(o.result) with ordinality as i(item, idx)
              where o.lane = _from and o.idx = 0
-            returning parameters)
-        select max(app.data_bytes(m.parameters)) into _bytes from made m;
+            returning parameters, metadata)
+        select max(app.data_bytes(m.parameters) + app.data_bytes(m.metadata)) into _bytes from made m;
     elsif _source ->> 'kind' = 'items' then
         with made as (
             insert into app.items (lane, idx, parameters)

@@ -4,7 +4,8 @@
 -- A session that drains gets nothing; a lane for which a limit leaves no room is held back, so that each is met once.
 -- The token is drawn for each call and part of the fence (E3): no claim of another history of the database has it.
 -- Answers {"token": token, "lanes": {id: facts}, "fresh": [[lane, first index, count, [[index, key, handler, parameters], …]], …],
--- "tasks": [[lane, index, attempt, failures, crashes, key, handler, parameters, predecessor, checkpoint?], …]}, or null. A dead session gets an error (AN001).
+-- "tasks": [[lane, index, attempt, failures, crashes, key, handler, parameters, predecessor, checkpoint?], …],
+-- "metadata": [[lane, index, metadata], …]}, or null. A dead session gets an error (AN001).
 -- Its plans and those of its parts are pinned: nothing depends on what the planner knows of tables that fill and empty.
 create function app.claim(_session bigint, _queues text[], _limit integer, _fast jsonb, _wait boolean)
 returns jsonb language plpgsql
@@ -19,6 +20,9 @@ declare
     _new integer;
     _lanes bigint[] := '{}';
     _fresh jsonb := '[]';
+    _items jsonb;
+    _noted jsonb;
+    _metadata jsonb := '[]';
     _tasks bigint[] := '{}';
     _indexes integer[] := '{}';
     _draining boolean;
@@ -83,10 +87,16 @@ begin
             _tasks := _tasks || array_fill(_lane.id, array[_new]);
             _indexes := _indexes || array(select generate_series(_lane.next_index, _lane.next_index + _new - 1));
         else
-            _fresh := _fresh || jsonb_build_array(jsonb_build_array(
-                _lane.id, _lane.next_index, _new, case when _lane.itemized then (
-                    select jsonb_agg(jsonb_build_array(i.idx, i.key, i.handler, i.parameters)) from app.items i
-                     where i.lane = _lane.id and i.idx >= _lane.next_index and i.idx < _lane.next_index + _new) end));
+            _items := null;
+            if _lane.itemized then
+                select jsonb_agg(jsonb_build_array(i.idx, i.key, i.handler, i.parameters)),
+                       jsonb_agg(jsonb_build_array(i.lane, i.idx, i.metadata)) filter (where i.metadata <> 'null')
+                  into _items, _noted
+                  from app.items i
+                 where i.lane = _lane.id and i.idx >= _lane.next_index and i.idx < _lane.next_index + _new;
+                _metadata := _metadata || coalesce(_noted, '[]');
+            end if;
+            _fresh := _fresh || jsonb_build_array(jsonb_build_array(_lane.id, _lane.next_index, _new, _items));
         end if;
         _lanes := _lanes || _lane.id;
         _bytes := _bytes - _lane.task_bytes::bigint * (_due + _new);
@@ -96,7 +106,15 @@ begin
     if _lanes = '{}' then
         return null;
     end if;
+    if _tasks <> '{}' then
+        select jsonb_agg(jsonb_build_array(i.lane, i.idx, i.metadata)) into _noted
+          from unnest(_tasks, _indexes) t(lane, idx)
+         cross join lateral (
+               select x.lane, x.idx, x.metadata from app.items x
+                where x.lane = t.lane and x.idx = t.idx and x.metadata <> 'null' limit 1) i;
+        _metadata := _metadata || coalesce(_noted, '[]');
+    end if;
     return jsonb_build_object('token', _token, 'lanes', app.lane_facts(_lanes), 'fresh', _fresh,
-                              'tasks', app.describe_claims(_tasks, _indexes));
+                              'tasks', app.describe_claims(_tasks, _indexes), 'metadata', _metadata);
 end;
 $$;
