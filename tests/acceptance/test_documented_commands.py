@@ -79,6 +79,7 @@ class Place:
             **{name: value for name, value in os.environ.items() if not name.startswith("ANABRANCH_")},
             "ANABRANCH_HOME": str(self.folder / "home"),
             "ANABRANCH_PORT": "0",
+            "ANABRANCH_WORKERS": "1",  # each takes a second of CPU to start, and no page needs two
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
             **self.variables,
             **variables,
