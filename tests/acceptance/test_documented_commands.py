@@ -90,7 +90,7 @@ class Place:
             env=environment,
             capture_output=True,
             text=True,
-            timeout=180,
+            timeout=600,
         )
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout + done.stderr
@@ -276,7 +276,7 @@ def _elsewhere(place: Place, url: str) -> Callable[[str], str]:
         if name in place.variables:
             return f"export {name}={place.variables[name]}"
         if command.startswith("anabranch worker "):  # it runs until it is stopped
-            joined = "until anabranch workers --json | grep -q $worker; do :; done"
+            joined = "until anabranch workers --json | grep -qw $worker; do kill -0 $worker; done"
             return f"{command} & worker=$!; {joined}; anabranch workers; kill $worker; wait $worker"
         return command
 

@@ -1,8 +1,11 @@
 """The tiers and the database are compared: what lost is found and swept, and what is published is not touched."""
 
+import asyncio
 import json
+import shutil
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -10,13 +13,17 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg import Connection
+from psycopg.rows import TupleRow
 
 from anabranch.adapters.postgres.store.records import PostgresRecords
 from anabranch.app import open_purge, open_tiers
+from anabranch.embedded.cluster import Cluster
 from anabranch.errors import NotFound
 from anabranch.settings import Settings
 from anabranch.storage.attempt_keys import attempt_key
 from anabranch.storage.audit import Audit, Fault
+from anabranch.testing.postgres import Databases
 from tests.support.rasters import classes, make_raster
 from tests.support.stack import open_stack
 
@@ -25,15 +32,48 @@ pytestmark = pytest.mark.postgres
 NOW = timedelta(0)
 
 
+@dataclass(frozen=True)
+class Published:
+    """A raster that is published: its database, its home, and what its job returned."""
+
+    database: str
+    home: Path
+    result: dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def original(
+    postgres: Cluster,
+    postgres_admin: Connection[TupleRow],
+    catalog_template: str,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Published:
+    """Published once; the tests change copies."""
+    url = Databases(postgres, postgres_admin).make(catalog_template)
+    home = tmp_path_factory.mktemp("original")
+    (home / "bronze").mkdir()
+    make_raster(home / "bronze" / "map.tif", classes(200, 200))
+
+    async def publish() -> Any:  # the job's result
+        async with open_stack(url, home, []) as stack:
+            job = await stack.run("process_raster", source="bronze://map.tif")
+            assert job.job.error is None
+            return {**job.job.result, "job_id": job.job.job_id}  # type: ignore[dict-item]  # an object, by the workflow
+
+    return Published(url.rpartition("/")[2], home, asyncio.run(publish()))
+
+
 @pytest.fixture
-async def published(catalog_url: str, tmp_path: Path) -> Any:  # the job's result
-    """A raster that is published, and its job has ended."""
-    (tmp_path / "bronze").mkdir()
-    make_raster(tmp_path / "bronze" / "map.tif", classes(200, 200))
-    async with open_stack(catalog_url, tmp_path, []) as stack:
-        job = await stack.run("process_raster", source="bronze://map.tif")
-        assert job.job.error is None
-        return {**job.job.result, "job_id": job.job.job_id}  # type: ignore[dict-item]  # an object, by the workflow
+def catalog_url(databases: Databases, original: Published) -> str:
+    """A copy of the database."""
+    return databases.make(original.database)
+
+
+@pytest.fixture
+def published(original: Published, tmp_path: Path) -> dict[str, Any]:
+    """What the job returned; a copy of its home is `tmp_path`."""
+    shutil.copytree(original.home, tmp_path, dirs_exist_ok=True)
+    return original.result
 
 
 def audit(url: str, home: Path) -> tuple[dict[str, Fault], Callable[[timedelta], int]]:

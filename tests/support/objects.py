@@ -1,5 +1,6 @@
 """Fixtures for stores of clouds: emulators on loopback, started when the first test asks for one."""
 
+import atexit
 import base64
 import fcntl
 import hmac
@@ -60,7 +61,7 @@ def s3(moto: str) -> Cloud:
 @pytest.fixture(scope="session")
 def azurite(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
     """The address and the key of an account on Azurite, which npm installs once into `.cache`."""
-    program = _install(pytestconfig.rootpath / ".cache" / "azurite")
+    program = _wait_for_install(_folder(pytestconfig))
     key = base64.b64encode(secrets.token_bytes(64)).decode()
     process = subprocess.Popen(
         [program, "--blobHost", "127.0.0.1", "--blobPort", "0", *FLAGS],
@@ -96,20 +97,44 @@ def azure(azurite: tuple[str, str]) -> Cloud:
     return Cloud(f"az://{container}/below", account)
 
 
-def _install(folder: Path) -> str:
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Begin to install Azurite while other tests run, once in a run, if a test will ask for it."""
+    first = os.environ.get("PYTEST_XDIST_WORKER", "gw0") == "gw0"
+    if first and any("azurite" in getattr(item, "fixturenames", ()) for item in session.items):
+        _begin_install(_folder(session.config))
+
+
+def _folder(config: pytest.Config) -> Path:
+    return config.rootpath / ".cache" / "azurite"
+
+
+def _begin_install(folder: Path) -> None:
     npm = shutil.which("npm")
-    if not npm or not shutil.which("node"):
-        pytest.skip("there is no node and no npm to run Azurite with")
-    program = folder / "node_modules" / ".bin" / "azurite-blob"
+    if not npm or _program(folder).exists():
+        return
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "lock").open("wb") as lock:
+    # Where nothing can be fetched npm says so in seconds, and not after its usual minute.
+    flags = ["--no-audit", "--no-fund", "--prefer-offline", "--fetch-retries=1", "--fetch-retry-mintimeout=1000"]
+    command = [npm, "install", "--ignore-scripts", *flags, "--prefix", str(folder), AZURITE]
+    with (folder / "lock").open("wb") as lock, (folder / "npm.log").open("wb") as log:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # npm has the same open file, and so the lock, to its end
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, pass_fds=[lock.fileno()])
+    atexit.register(process.wait)
+
+
+def _program(folder: Path) -> Path:
+    return folder / "node_modules" / ".bin" / "azurite-blob"
+
+
+def _wait_for_install(folder: Path) -> str:
+    if not shutil.which("npm") or not shutil.which("node"):
+        pytest.skip("there is no node and no npm to run Azurite with")
+    with (folder / "lock").open("ab") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not program.exists():
-            command = [npm, "install", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", str(folder), AZURITE]
-            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=280)
-            if done.returncode:
-                pytest.skip(f"npm could not install {AZURITE}: {done.stderr.strip()[-200:]}")
-    return str(program)
+    if not _program(folder).exists():
+        said = (line for line in (folder / "npm.log").read_text().splitlines() if line.startswith("npm error"))
+        pytest.skip(f"npm could not install {AZURITE}: {next(said, 'it did not say why')}")
+    return str(_program(folder))
 
 
 def _listens(process: subprocess.Popen[str]) -> str:

@@ -3,6 +3,7 @@
 `python -P -m anabranch.sandbox.server MODULE FD [ABI]`: the parent process gives it a minimal environment.
 """
 
+import gc
 import importlib
 import os
 import select
@@ -51,8 +52,11 @@ def main() -> None:
     name, handle, *newest = sys.argv[1:]
     protections = Protections(leave_network(), find_landlock(*map(int, newest)), can_filter_calls())
     drop_privileges()
+    gc.disable()
     module = importlib.import_module(name)
     _warm_up(module)
+    gc.freeze()  # what calls share is no garbage, and is not copied by looking for some
+    gc.enable()
     control = Channel(socket.socket(fileno=int(handle)))
     control.send(protections._asdict())
     while True:

@@ -109,6 +109,14 @@ def test_tr13_the_mean_of_few_pixels_may_be_off(tmp_path: Path, publish: Publish
     verify(source, cog, options)
 
 
+def test_r4_no_half_of_the_world_is_left_out(tmp_path: Path, publish: Publish) -> None:
+    """Where longitudes are from 0 to 360, and the target has fewer latitudes than the raster."""
+    grid = Affine(1, 0, 0, 0, -1, 90)
+    source = make_raster(tmp_path / "a.tif", hills(360, 180), crs="EPSG:4326", transform=grid)
+    with pytest.raises(Permanent, match="longitudes beyond 180 degrees"):
+        publish(source, target_crs="EPSG:3857")
+
+
 @pytest.mark.parametrize(("codec", "name"), [("jpegxl", "JPEG XL"), ("jpeg2000", "JPEG 2000"), ("jpegxr", "JPEG XR")])
 def test_tr_a_codec_that_gdal_has_not_is_named(tmp_path: Path, refuse: Refuse, codec: str, name: str) -> None:
     path = tmp_path / "a.tif"

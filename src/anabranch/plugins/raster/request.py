@@ -31,8 +31,8 @@ class RasterRequest(ValidateOptions):
     def _check_source(cls, source: str) -> str:
         if DRAFT_ADDRESS.match(source):
             raise ValueError(
-                f"{source[:80]} is an output of a job, which may not be published yet."
-                " Send the source again, or an object of the bronze tier"
+                f"{PurePosixPath(source).name[-80:]} is an output of a job, which may not be published yet."
+                " Copy it to the bronze tier with `anabranch storage cp`, and give that address"
             )
         name = PurePosixPath(source).name
         suffix = PurePosixPath(name).suffix.lower()

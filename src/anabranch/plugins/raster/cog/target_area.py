@@ -11,7 +11,8 @@ from rasterio.io import DatasetReader, MemoryFile
 from rasterio.transform import array_bounds, from_bounds
 from rasterio.vrt import WarpedVRT
 
-from anabranch.geo.boxes import Box
+from anabranch.errors import Permanent
+from anabranch.geo.boxes import ANTIMERIDIAN, Box
 from anabranch.geo.degrees import transform_points
 from anabranch.plugins.raster.checks.crs import describe_crs, name_crs
 from anabranch.plugins.raster.checks.limits import MAX_GROWTH_FACTOR
@@ -81,6 +82,12 @@ def choose_grid(src: DatasetReader, crs: CRS, target: CRS) -> dict[str, object]:
         width, height = (max(1, math.ceil(length / side)) for length in (east - west, high - low))
     elif latitudes is None:
         return {}
+    if max(-left, right) > ANTIMERIDIAN + (right - left) / src.width:  # on such a grid, GDAL leaves out what is beyond
+        raise Permanent(
+            f"the raster has longitudes beyond 180 degrees, which can't be cut to the area of {name_crs(target)}",
+            code="raster.reprojection",
+            remedy="Set no `target_crs`, or move what is beyond 180 degrees to the west of the raster first.",
+        )
     return {"transform": transform, "width": width, "height": height}
 
 
