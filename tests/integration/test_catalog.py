@@ -367,8 +367,8 @@ def test_e5_the_handler_role_publishes_and_touches_nothing_else(
     names = [name for (name,) in login.execute(callable_)]
     assert names == [
         "ensure_collection",
-        "find_making",
         "find_origin",
+        "find_provenance",
         "hold_attempt",
         "now",
         "publish_items",

@@ -4,15 +4,16 @@ import base64
 import json
 import stat
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from anabranch.canonical import JsonObject
 from anabranch.errors import AnabranchError
-from anabranch.manifests.envelope import Envelope, open_envelope, read_envelope, sign
+from anabranch.manifests.envelope import open_envelope, read_envelope, sign, write_envelope
 from anabranch.manifests.signing_key import SigningKey, id_of, read_public_key
-from anabranch.manifests.statement import Making, Statement, state
+from anabranch.manifests.statement import Origin, Statement, build_statement
 
 
 @pytest.fixture
@@ -22,7 +23,7 @@ def key(tmp_path: Path) -> SigningKey:
 
 @pytest.fixture
 def statement() -> Statement:
-    making = Making(
+    origin = Origin(
         job_id="5e" * 32,
         workflow="process_raster",
         workflow_hash="ab" * 32,
@@ -30,7 +31,7 @@ def statement() -> Statement:
         handlers={"raster.create_cog": ["2", "1.4.0"]},
     )
     published_as: JsonObject = {"collection": "scenes", "item": "dem"}
-    return state(making, published_as, {"dem.tif": "cd" * 32}, {"dem.tif": "ef" * 32}, {"gdal": "3.10"})
+    return build_statement(origin, published_as, {"dem.tif": "cd" * 32}, {"dem.tif": "ef" * 32}, {"gdal": "3.10"})
 
 
 def test_a_manifest_is_an_in_toto_statement_with_slsa_provenance(key: SigningKey, statement: Statement) -> None:
@@ -57,7 +58,7 @@ def test_the_signature_is_the_one_of_the_dsse_protocol(key: SigningKey, statemen
 
 
 def test_what_was_signed_is_read_back(key: SigningKey, statement: Statement) -> None:
-    text = sign(statement, key).model_dump_json(by_alias=True)
+    text = write_envelope(sign(statement, key))
     assert open_envelope(read_envelope(text), [key.public_key]) == (statement, key.id)
     assert key.id == id_of(key.public_key)
 
@@ -66,24 +67,37 @@ def test_any_change_is_found(key: SigningKey, statement: Statement, tmp_path: Pa
     envelope = sign(statement, key)
     other = SigningKey.open(tmp_path / "other.pem")
     forged = sign(statement, other)
-    renamed = Envelope(
-        payloadType=forged.payload_type,
-        payload=forged.payload,
-        signatures=[forged.signatures[0].model_copy(update={"keyid": key.id})],
-    )
-    changed = envelope.model_copy(update={"payload": base64.b64encode(b"{}").decode()})
+    renamed = replace(forged, signatures=(replace(forged.signatures[0], keyid=key.id),))
+    changed = replace(envelope, payload=base64.b64encode(b"{}").decode())
     for refused, code in (
         (forged, "manifest.unknown_key"),
         (renamed, "manifest.signature"),
         (changed, "manifest.signature"),
-        (envelope.model_copy(update={"signatures": []}), "manifest.unknown_key"),
-        (envelope.model_copy(update={"payload": "not base64!"}), "manifest.unreadable"),
+        (replace(envelope, signatures=()), "manifest.unknown_key"),
+        (replace(envelope, payload="not base64!"), "manifest.unreadable"),
     ):
         with pytest.raises(AnabranchError) as raised:
             open_envelope(refused, [key.public_key])
         assert raised.value.code == code
+    both = replace(envelope, signatures=(renamed.signatures[0], *envelope.signatures))
+    assert open_envelope(both, [key.public_key]) == (statement, key.id)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "1", "{}", '{"payload": 1}', '{"payload": "", "signatures": [1]}'])
+def test_what_is_no_manifest_is_refused(text: str) -> None:
     with pytest.raises(AnabranchError, match="not a manifest"):
-        read_envelope('{"payload": 1}')
+        read_envelope(text)
+
+
+def test_large_parameters_are_named_by_their_hash_and_secrets_are_hidden() -> None:
+    def build(parameters: JsonObject) -> Statement:
+        return build_statement(Origin("5e" * 32, "w", "ab" * 32, parameters=parameters), {}, {}, {}, {})
+
+    large = build({"items": ["x" * 9_000]}).predicate.build_definition
+    assert large.external_parameters == {"workflow": "w"}
+    assert "parameters" in [one.name for one in large.resolved_dependencies]
+    small = build({"source": "https://user:hunter2@example.org/a.tif"}).predicate.build_definition
+    assert "hunter2" not in str(small.external_parameters)
 
 
 def test_the_first_of_many_makes_the_key_and_only_its_user_reads_it(tmp_path: Path) -> None:

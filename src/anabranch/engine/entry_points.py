@@ -1,11 +1,12 @@
 """What installed packages bring by entry points: plugins, their settings and their error codes."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, packages_distributions, version
 
 __all__ = [
     "CODE_GROUP",
+    "FOLDER_PREFIX",
     "NO_VERSION",
     "PLUGIN_GROUP",
     "SETTINGS_GROUP",
@@ -19,6 +20,7 @@ SETTINGS_GROUP = "anabranch.settings"  # a pydantic model; its fields begin with
 CODE_GROUP = "anabranch.codes"  # a tuple of `anabranch.codes.Code`
 OWN_PREFIX = "anabranch."
 NO_VERSION = "0"
+FOLDER_PREFIX = "anabranch_plugin_"  # of the modules of plugin folders
 
 
 def find_entry_points(group: str) -> list[EntryPoint]:
@@ -42,8 +44,16 @@ def version_of(module: str) -> str:
 
 @cache
 def _version_of(package: str) -> str:
+    if package.startswith(FOLDER_PREFIX):
+        return NO_VERSION
     try:
         return version(package)
     except (PackageNotFoundError, ValueError):
-        found = packages_distributions().get(package)  # slow: it reads what every package installed
+        found = _packages().get(package)
     return version(found[0]) if found else NO_VERSION
+
+
+@cache
+def _packages() -> Mapping[str, list[str]]:
+    """What each top-level package was installed by; slow, because it reads what every distribution installed."""
+    return packages_distributions()

@@ -13,7 +13,7 @@ from typing import Any
 
 import structlog
 
-from anabranch.engine.entry_points import PLUGIN_GROUP, find_entry_points, version_of
+from anabranch.engine.entry_points import FOLDER_PREFIX, PLUGIN_GROUP, find_entry_points, version_of
 from anabranch.engine.lanes import INTERNAL_QUEUE, internal_queue, is_internal_queue
 from anabranch.engine.worker.handler import handlers_in
 from anabranch.errors import DefinitionError, NotFound
@@ -291,7 +291,7 @@ def is_folder(plugin: str) -> bool:
 
 
 def _load_file(path: Path) -> ModuleType:
-    name = f"anabranch_plugin_{path.stem}"
+    name = f"{FOLDER_PREFIX}{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path) if path.is_file() else None
     if spec is None or spec.loader is None:
         raise DefinitionError("plugin.missing", f"there is no folder {path} with Python or YAML files in it")

@@ -1,7 +1,7 @@
 """Jobs, tasks, queues and the state of a stack as people and monitors read them: frozen values, never written back."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
 
@@ -34,8 +34,7 @@ class NodeDetail:
     """A node with the count of its tasks by state; a node that isn't open yet has none.
 
     `said` is how far the running ones are that said so, where few run; `is_waiting` for a gate or a wait that is open,
-    `gate` is what such a gate declares. `output` is the result of its only task, or what was made of those of many,
-    where it is small.
+    `gate` is what such a gate declares.
     """
 
     name: str
@@ -46,7 +45,6 @@ class NodeDetail:
     error: Failure | None
     opened_at: datetime | None
     finished_at: datetime | None
-    output: Json = None
     gate: GateNode | None = None
 
     @property
@@ -74,12 +72,16 @@ class JobHead(NamedTuple):
 
 @dataclass(frozen=True)
 class JobDetail:
-    """A job with its nodes, the id of the job that runs it, if one does, and what keeps it from going on."""
+    """A job with its nodes, the id of the job that runs it, if one does, and what keeps it from going on.
+
+    `outputs` are those of finished nodes that are small.
+    """
 
     job: LabelledJob
     nodes: list[NodeDetail]
     parent_id: str | None = None
     waiting_for: tuple[str, ...] = ()
+    outputs: Mapping[str, Json] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -3,48 +3,43 @@
 import binascii
 from base64 import b64decode, b64encode
 from collections.abc import Collection
+from contextlib import suppress
+from json import loads
 
-from pydantic import Field, ValidationError
+from pydantic import ValidationError
 
+from anabranch.canonical import Json, canonical
+from anabranch.contract.answer import read
+from anabranch.contract.catalog import Envelope, Signature
 from anabranch.errors import Conflict, InputError
 from anabranch.manifests.signing_key import SigningKey, id_of, read_public_key
 from anabranch.manifests.statement import Statement
-from anabranch.strict_model import StrictModel
 
-__all__ = ["Envelope", "open_envelope", "read_envelope", "sign"]
+__all__ = ["open_envelope", "read_envelope", "sign", "write_envelope"]
 
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
-REMEDY = "Get the manifest again; if it stays so, what was published was changed by somebody else."
-
-
-class Signature(StrictModel):
-    """A signature, and the id of its key."""
-
-    keyid: str
-    sig: str
-
-
-class Envelope(StrictModel):
-    """A statement as its exact bytes in base64, with its signatures."""
-
-    payload_type: str = Field(alias="payloadType")
-    payload: str
-    signatures: list[Signature]
+REMEDY = "Get the manifest again; if that does not help, find out who changed it."
 
 
 def sign(statement: Statement, key: SigningKey) -> Envelope:
     """The statement in an envelope with one signature."""
     payload = statement.model_dump_json(by_alias=True, exclude_none=True).encode()
     signature = Signature(keyid=key.id, sig=b64encode(key.sign(_encode(payload))).decode())
-    return Envelope(payloadType=PAYLOAD_TYPE, payload=b64encode(payload).decode(), signatures=[signature])
+    return Envelope(PAYLOAD_TYPE, b64encode(payload).decode(), (signature,))
+
+
+def write_envelope(envelope: Envelope) -> str:
+    """The envelope as JSON."""
+    signatures: list[Json] = [{"keyid": one.keyid, "sig": one.sig} for one in envelope.signatures]
+    return canonical({"payloadType": envelope.payload_type, "payload": envelope.payload, "signatures": signatures})
 
 
 def read_envelope(text: str | bytes) -> Envelope:
-    """The envelope of a file or an answer; its signatures are not checked yet."""
+    """The envelope of a file; its signatures are not checked yet."""
     try:
-        return Envelope.model_validate_json(text)
-    except ValidationError as error:
-        raise InputError("manifest.unreadable", f"this is not a manifest: {error.errors()[0]['msg']}") from error
+        return read(Envelope, loads(text))
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise InputError("manifest.unreadable", f"this is not a manifest: {error!r}") from error
 
 
 def open_envelope(envelope: Envelope, public_keys: Collection[str]) -> tuple[Statement, str]:
@@ -53,14 +48,14 @@ def open_envelope(envelope: Envelope, public_keys: Collection[str]) -> tuple[Sta
 
     known = {id_of(key): read_public_key(key) for key in public_keys}
     payload = _decode(envelope.payload)
-    for signature in envelope.signatures:
-        if found := known.get(signature.keyid):
-            try:
-                found.verify(_decode(signature.sig), _encode(payload))
-            except InvalidSignature:
-                what = f"the signature by key {signature.keyid} does not fit: the manifest was changed"
-                raise Conflict("manifest.signature", what, remedy=REMEDY) from None
+    mine = [signature for signature in envelope.signatures if signature.keyid in known]
+    for signature in mine:
+        with suppress(InvalidSignature):
+            known[signature.keyid].verify(_decode(signature.sig), _encode(payload))
             return _read_statement(envelope, payload), signature.keyid
+    if mine:
+        what = f"the signature by key {mine[0].keyid} does not fit: the manifest was changed"
+        raise Conflict("manifest.signature", what, remedy=REMEDY)
     ids = ", ".join(signature.keyid for signature in envelope.signatures) or "no key"
     raise Conflict(
         "manifest.unknown_key",
@@ -75,7 +70,9 @@ def _read_statement(envelope: Envelope, payload: bytes) -> Statement:
     try:
         return Statement.model_validate_json(payload)
     except ValidationError as error:
-        raise InputError("manifest.unreadable", f"this is no manifest of ours: {error.errors()[0]['msg']}") from error
+        raise InputError(
+            "manifest.unreadable", f"this is not a manifest that Anabranch signed: {error.errors()[0]['msg']}"
+        ) from error
 
 
 def _encode(payload: bytes) -> bytes:
@@ -86,5 +83,5 @@ def _encode(payload: bytes) -> bytes:
 def _decode(text: str) -> bytes:
     try:
         return b64decode(text, validate=True)
-    except binascii.Error as error:
+    except (binascii.Error, TypeError, ValueError) as error:
         raise InputError("manifest.unreadable", f"the manifest is not base64: {error}") from error

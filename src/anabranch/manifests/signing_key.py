@@ -52,6 +52,7 @@ class SigningKey:
 
     @classmethod
     def _read(cls, file: Path) -> "SigningKey":
+        from cryptography.exceptions import UnsupportedAlgorithm
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
         from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
@@ -59,7 +60,7 @@ class SigningKey:
             private = load_pem_private_key(file.read_bytes(), password=None)
         except FileNotFoundError:
             raise
-        except (OSError, ValueError, TypeError) as error:
+        except (OSError, ValueError, TypeError, UnsupportedAlgorithm) as error:
             raise _unusable(file, str(error)) from error
         if not isinstance(private, Ed25519PrivateKey):
             raise _unusable(file, "it is not an Ed25519 key")
@@ -72,12 +73,13 @@ class SigningKey:
 
 def read_public_key(text: str) -> "Ed25519PublicKey":
     """The public key of a PEM text."""
+    from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
     from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
     try:
         found = load_pem_public_key(text.encode())
-    except ValueError as error:
+    except (ValueError, UnsupportedAlgorithm) as error:
         raise InputError("manifest.key", f"a public key can't be read: {error}") from error
     if not isinstance(found, Ed25519PublicKey):
         raise InputError("manifest.key", "a public key is not an Ed25519 key")

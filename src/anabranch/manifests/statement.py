@@ -1,18 +1,21 @@
 """What a manifest says: an in-toto Statement with the provenance of SLSA as its predicate."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
-from anabranch.canonical import JsonObject
+from anabranch.canonical import Json, JsonObject, canonical, decode, sha256
+from anabranch.redaction import hide_secrets
 from anabranch.strict_model import StrictModel
 
-__all__ = ["FileHash", "Making", "Statement", "state"]
+__all__ = ["FileHash", "Origin", "Statement", "build_statement"]
 
 BUILD_TYPE = "urn:anabranch:publication:1"
 BUILDER = "urn:anabranch:installation"
+MAX_PARAMETERS_CHARS = 8_000
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
@@ -50,7 +53,7 @@ class Builder(_Part):
 
 
 class RunMetadata(_Part):
-    """The job, and when it was made."""
+    """The job, and when it started."""
 
     invocation_id: str = Field(alias="invocationId")
     started_on: datetime | None = Field(None, alias="startedOn")
@@ -91,43 +94,63 @@ class Statement(_Part):
         return self.predicate.build_definition.internal_parameters
 
 
-class Making(StrictModel):
-    """How a job makes what it publishes, as the engine knows it."""
+@dataclass(frozen=True)
+class Origin:
+    """The job that made something: its workflow, and the versions of each handler that took part."""
 
     job_id: str
     workflow: str | None = None
     workflow_hash: str | None = None
-    parameters: JsonObject = Field(default_factory=dict)
     created_at: datetime | None = None
-    handlers: Mapping[str, Sequence[str]] = Field({}, description="The versions of each handler that ran.")
+    started_at: datetime | None = None
+    parameters: JsonObject = field(default_factory=dict)
+    handlers: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
-def state(
-    making: Making,
+def build_statement(
+    origin: Origin,
     published_as: JsonObject,
     files: Mapping[str, str],
     sources: Mapping[str, str],
     libraries: Mapping[str, str],
 ) -> Statement:
-    """The statement about files that a job publishes; files and sources are hashes by name."""
+    """The statement about files that a job publishes; files and sources are hashes by name.
+
+    Large parameters are named by their hash, for each item of a publication has a manifest of its own.
+    """
+    parameters = canonical(_hide_secrets(origin.parameters))
+    inputs: JsonObject = {"workflow": origin.workflow}
     dependencies = [_hash(name, digest) for name, digest in sorted(sources.items())]
-    if making.workflow_hash:
-        dependencies.append(_hash(f"workflow:{making.workflow}", making.workflow_hash))
-    versions = {name: ", ".join(sorted(found)) for name, found in sorted(making.handlers.items())}
+    if len(parameters) <= MAX_PARAMETERS_CHARS:
+        inputs["parameters"] = decode(parameters)
+    else:
+        dependencies.append(_hash("parameters", sha256(parameters)))
+    if origin.workflow_hash:
+        dependencies.append(_hash(f"workflow:{origin.workflow}", origin.workflow_hash))
+    versions = {name: ", ".join(sorted(found)) for name, found in sorted(origin.handlers.items())}
     return Statement(
         subject=[_hash(name, digest) for name, digest in sorted(files.items())],
         predicate=Provenance(
             build_definition=BuildDefinition(
-                external_parameters={"workflow": making.workflow, "parameters": making.parameters},
+                external_parameters=inputs,
                 internal_parameters=published_as,
                 resolved_dependencies=dependencies,
             ),
             run_details=RunDetails(
                 builder=Builder(version={**versions, **libraries}),
-                metadata=RunMetadata(invocation_id=making.job_id, started_on=making.created_at),
+                metadata=RunMetadata(invocation_id=origin.job_id, started_on=origin.started_at),
             ),
         ),
     )
+
+
+def _hide_secrets(value: Json) -> Json:
+    """Parameters without secrets: a manifest is given to others."""
+    if isinstance(value, dict):
+        return {name: _hide_secrets(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_hide_secrets(part) for part in value]
+    return hide_secrets(value) if isinstance(value, str) else value
 
 
 def _hash(name: str, digest: str) -> FileHash:

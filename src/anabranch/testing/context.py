@@ -11,6 +11,7 @@ from anabranch.canonical import Json, JsonObject
 from anabranch.engine.model import Checkpoint, ProgressReport
 from anabranch.engine.worker.context import Context, TaskFacts
 from anabranch.engine.worker.resources import HandlerResources, NoDatabase
+from anabranch.manifests.signing_key import FILE_NAME
 from anabranch.storage.locations import AREAS
 from anabranch.storage.tiers import Storage
 
@@ -67,7 +68,10 @@ class FakeContext(Context):
         places = [Place(area, (folder / area).as_uri()) for area in AREAS]
         opened = partial(open_storage, places, folder / "incoming")
         self._link = _Link()
-        super().__init__(facts, self._link, HandlerResources(opened, NoDatabase(), folder / "cache", 2**30, settings))
+        resources = HandlerResources(
+            opened, NoDatabase(), folder / "cache", 2**30, settings, signing_key=folder / FILE_NAME
+        )
+        super().__init__(facts, self._link, resources)
         self._folder = folder
 
     @property

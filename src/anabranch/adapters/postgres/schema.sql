@@ -517,7 +517,7 @@ create table app.session_versions (
     versions jsonb not null
 );
 
--- The public halves of the keys that signed manifests; those that sign no more have retired.
+-- The public halves of the keys that signed manifests; a retired key signs nothing new.
 create table app.signing_keys (
     id text collate "C" primary key,
     public_key text not null,
@@ -545,4 +545,5 @@ create table app.item_handlers (
     foreign key (collection, item) references app.catalog_items on delete cascade
 );
 
-create index item_handlers_version on app.item_handlers (handler, version, collection, item);
+create index item_handlers_made on app.item_handlers (handler, collection, item, version);
+create index item_handlers_version on app.item_handlers (handler, version);

@@ -119,8 +119,8 @@ def build_job(detail: views.JobDetail) -> JobStatus:
     job, tasks = detail.job, count_tasks(*detail.nodes)
     nodes = tuple(_build_node(node, job.job_id) for node in detail.nodes)
     results = {
-        str(number): StageResult(node.name, node.status, node.tasks, known.output)
-        for number, (node, known) in enumerate(zip(nodes, detail.nodes, strict=True), 1)
+        str(number): StageResult(node.name, node.status, node.tasks, detail.outputs.get(node.name))
+        for number, node in enumerate(nodes, 1)
         if node.status in ENDED_NODE
     }
     return build(

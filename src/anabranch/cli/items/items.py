@@ -38,8 +38,10 @@ def list_items(
     if json:
         print_json(items[:limit])
     else:
-        rows = ([f"{item.collection}/{item.id}", item.job_id[:12], age(item.published_at), _makers(item, made_by)]
-                for item in items[:limit])  # fmt: skip
+        rows = (
+            [f"{item.collection}/{item.id}", item.job_id[:12], age(item.published_at), _spell_handlers(item, made_by)]
+            for item in items[:limit]
+        )
         print_table(["item", "job", "published", "made by"], rows)
     if len(items) > limit:
         note(f"there are more than {limit}: raise --limit")
@@ -59,6 +61,6 @@ def split_name(name: str) -> tuple[str, str]:
     return collection, item
 
 
-def _makers(item: PublishedItem, only: str | None) -> str:
+def _spell_handlers(item: PublishedItem, only: str | None) -> str:
     shown = item.handlers if only is None else {only: item.handlers.get(only, ())}
     return ", ".join(f"{name} {'/'.join(versions)}" for name, versions in sorted(shown.items()))

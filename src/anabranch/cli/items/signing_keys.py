@@ -1,7 +1,9 @@
 """`signing-keys`: the keys that sign manifests."""
 
-from anabranch.adapters.postgres.connect import Role
-from anabranch.adapters.postgres.connect import connect as connect_database
+import asyncio
+from pathlib import Path
+
+from anabranch.adapters.postgres.store.keys import open_keys
 from anabranch.cli.connection import connect, database_url
 from anabranch.cli.setup import prepare
 from anabranch.cli.terminal.options import Json
@@ -26,9 +28,14 @@ def list_signing_keys(json: Json = False) -> None:
 def rotate(json: Json = False) -> None:
     """Replace the signing key of this home; what the former one signed stays valid."""
     settings = prepare(quiet=True)
-    file, url = settings.signing_key_file, database_url(settings)
-    former = SigningKey.open(file).id
-    key = SigningKey.replace(file)
-    with connect_database(url, Role.APP, name="anabranch signing keys") as connection:
-        connection.execute("select app.retire_signing_key(%s)", [former])
-    print_result({"id": key.id, "former": former}, f"{key.id} signs from now on; {former} has retired", json=json)
+    former, key = asyncio.run(_rotate(database_url(settings), settings.signing_key_file))
+    answer = {"id": key.id, "former": former.id}
+    print_result(answer, f"{key.id} signs from now on; {former.id} is retired", json=json)
+
+
+async def _rotate(url: str, file: Path) -> tuple[SigningKey, SigningKey]:
+    """Retire the key in the database first: if that fails, nothing has changed."""
+    former = SigningKey.open(file)
+    async with open_keys(url) as keys:
+        await keys.retire_signing_key(former.id, former.public_key)
+    return former, SigningKey.replace(file)

@@ -1,5 +1,6 @@
 """`verify`: whether what was published is still what its signed manifest says."""
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from json import loads
@@ -15,14 +16,16 @@ from anabranch.cli.items.items import split_name
 from anabranch.cli.terminal.options import Json
 from anabranch.cli.terminal.output import print_json, print_line, print_table
 from anabranch.client import Client, Item
+from anabranch.client.catalog import file_path
 from anabranch.client.files import hash_file
 from anabranch.errors import AnabranchError, Conflict, InputError, NotFound
-from anabranch.manifests.envelope import Envelope, open_envelope, read_envelope
+from anabranch.manifests.envelope import open_envelope, read_envelope
 from anabranch.manifests.statement import Statement
 
 __all__ = ["verify"]
 
 MULTIHASH_SHA256 = "1220"
+PEM = re.compile(r"-----BEGIN PUBLIC KEY-----.*?-----END PUBLIC KEY-----\s*", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -95,21 +98,23 @@ def _verify_file(manifest: Path, trusted: list[str] | None, files: Path | None) 
 def _verify_published(target: str, trusted: list[str] | None) -> Iterator[Finding]:
     """Verify an item, or all items of a job, by what the API sends."""
     with connect() as client:
-        if "/" in target:
-            names = [split_name(target)]
-        else:
-            job_id = client.job(target).job_id
-            names = [(item.collection, item.id) for item in client.published_items(job_id=job_id)]
-            if not names:
-                raise NotFound("item.not_found", f"job {job_id[:12]} has published nothing that is there now")
         known = [key.public_key for key in client.signing_keys()] if trusted is None else trusted
-        for name in names:
-            yield from _verify_item(client, name, known)
+        if "/" in target:
+            yield from _verify_item(client, split_name(target), known)
+            return
+        job_id = client.job(target).job_id
+        items = list(client.published_items(job_id=job_id))
+        if not items:
+            raise NotFound("item.not_found", f"job {job_id[:12]} has published nothing that is there now")
+        for item in items:
+            if item.signing_key is None:
+                yield Finding(f"{item.collection}/{item.id}", "-", "no manifest", "")
+            else:
+                yield from _verify_item(client, (item.collection, item.id), known)
 
 
 def _verify_item(client: Client, name: tuple[str, str], known: list[str]) -> Iterator[Finding]:
-    envelope = Envelope.model_validate(client.manifest(*name).raw)
-    statement, _ = open_envelope(envelope, known)
+    statement, _ = open_envelope(client.manifest(*name), known)
     if _name(statement) != "/".join(name):
         raise Conflict(
             "manifest.differs",
@@ -117,7 +122,7 @@ def _verify_item(client: Client, name: tuple[str, str], known: list[str]) -> Ite
             remedy="Publish the item again; find out who changed the database.",
         )
     yield from _compare("/".join(name), statement, lambda file: client.hash_published(statement.job_id, file))
-    yield from _find_other_checksums(client.item(*name), statement)
+    yield from _find_other_assets(client.item(*name), statement)
 
 
 def _compare(item: str, statement: Statement, read: Callable[[str], str]) -> Iterator[Finding]:
@@ -132,13 +137,19 @@ def _compare(item: str, statement: Statement, read: Callable[[str], str]) -> Ite
         yield Finding(item, subject.name, result, subject.digest.sha256)
 
 
-def _find_other_checksums(item: Item, statement: Statement) -> Iterator[Finding]:
-    """The assets that the catalog shows with a checksum that is not in the manifest."""
-    signed = {subject.digest.sha256 for subject in statement.subject}
+def _find_other_assets(item: Item, statement: Statement) -> Iterator[Finding]:
+    """The assets that the catalog shows with another file or checksum than the manifest has."""
+    signed = {file_path(statement.job_id, one.name): one.digest.sha256 for one in statement.subject}
     for name, asset in item.assets.items():
         checksum = str(asset.get("file:checksum", "")).removeprefix(MULTIHASH_SHA256)
-        if checksum not in signed:
+        if signed.get(_find_path(str(asset.get("href", "")))) != checksum:
             yield Finding(f"{item.collection}/{item.id}", name, "not in the manifest", checksum)
+
+
+def _find_path(href: str) -> str:
+    """The path of a published file in its URL, without the prefix that a proxy adds."""
+    found = href.find("/files/")
+    return href[found:] if found >= 0 else href
 
 
 def _name(statement: Statement) -> str:
@@ -152,13 +163,14 @@ def _read_keys(file: Path) -> list[str]:
         text = file.read_text()
     except (OSError, UnicodeDecodeError) as error:
         raise InputError("manifest.key", f"{file} can't be read: {error}") from error
-    if text.lstrip().startswith("-----BEGIN"):
-        return [text]
     try:
         listed: JsonValue = loads(text)
     except ValueError as error:
+        if blocks := PEM.findall(text):
+            return list(blocks)
         raise InputError("manifest.key", f"{file} holds neither JSON nor PEM: {error}") from error
-    found = [key["public_key"] for key in listed if isinstance(key, dict)] if isinstance(listed, list) else []
-    if not found or not all(isinstance(key, str) for key in found):
+    keys = [key.get("public_key") for key in listed if isinstance(key, dict)] if isinstance(listed, list) else []
+    found = [key for key in keys if isinstance(key, str)]
+    if not found or len(found) < len(keys):
         raise InputError("manifest.key", f"{file} is not a list of keys like `signing-keys list --json` prints")
-    return [str(key) for key in found]
+    return found

@@ -223,6 +223,8 @@ class Context:
     @property
     def signing_key(self) -> SigningKey:
         """The key of the installation, which signs the manifests of what is published."""
+        if self._resources.signing_key is None:
+            raise ContractViolationError("ctx.signing_key: the process that runs this handler was given none")
         return SigningKey.open(self._resources.signing_key)
 
     def settings(self, model: type[Model]) -> Model:

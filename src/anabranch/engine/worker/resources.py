@@ -10,7 +10,6 @@ from typing import Any, Protocol
 from pydantic import BaseModel
 
 from anabranch.errors import ContractViolationError
-from anabranch.manifests.signing_key import FILE_NAME
 from anabranch.storage.sources import Sources
 from anabranch.storage.tiers import Storage
 
@@ -40,7 +39,7 @@ class HandlerResources:
     cache: Path
     cache_bytes: int
     settings: Sequence[BaseModel] = field(default=(), repr=False)
-    signing_key: Path = Path(FILE_NAME)
+    signing_key: Path | None = None
 
     def __getstate__(self) -> dict[str, object]:
         """Open stores stay in their process."""

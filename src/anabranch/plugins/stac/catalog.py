@@ -13,7 +13,6 @@ from psycopg.types.json import Jsonb
 from anabranch.canonical import Json
 from anabranch.engine.model import Attempt
 from anabranch.errors import AnabranchError, Conflict, InputError, Interrupted, NotFound, Transient, Unavailable
-from anabranch.manifests.statement import Making
 from anabranch.plugins.stac.collection import CollectionFacts, build_collection, widen
 from anabranch.plugins.stac.item import Origin, PublishedOutput
 from anabranch.plugins.stac.manifest import Manifest
@@ -21,7 +20,7 @@ from anabranch.plugins.stac.names import check_collection_id, check_item_id
 from anabranch.plugins.stac.validation import validate
 from anabranch.statements import read_statements
 
-__all__ = ["Publication", "Published", "ensure_collection", "find_making", "find_origin", "publish", "run"]
+__all__ = ["Publication", "Published", "ensure_collection", "find_origin", "publish", "run"]
 
 SQL = Path(__file__).with_name("statements.sql")
 # Longer than a queue of publishers takes, and shorter than the statement timeout.
@@ -139,21 +138,13 @@ def _require_current(connection: Work, job_id: str, attempt: tuple[str, Attempt]
 
 
 def find_origin(connection: Work, job_id: str) -> Origin:
-    """The job with its workflow; only its id where the job is unknown."""
-    found = run(connection, "find_origin", job_id=job_id)
+    """The job with its workflow and handlers; only its id where the job is unknown."""
+    found = run(connection, "find_provenance", job_id=job_id)
     return Origin(job_id, *found[0]) if found else Origin(job_id)
 
 
-def find_making(connection: Work, origin: Origin) -> Making:
-    """How a job makes what it publishes; only what is known of it where the job is unknown."""
-    known = asdict(origin)
-    for parameters, handlers in run(connection, "find_making", job_id=origin.job_id):
-        known |= {"parameters": parameters, "handlers": handlers}
-    return Making(**known)
-
-
 def run(connection: Work, query: str, **parameters: object) -> list[tuple[Any, ...]]:
-    """Run one of the files in `sql/`, and return its rows."""
+    """Run one of the statements, and return its rows."""
     # Never prepared: a generic plan would lock the partitions of all collections.
     return [_values(row) for row in connection.execute(_text(query), parameters, prepare=False).fetchall()]
 

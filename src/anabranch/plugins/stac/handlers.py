@@ -88,8 +88,7 @@ def _register(collection: str, rasters: list[RasterItem], ctx: Context) -> Items
 
     with ctx.database() as connection:
         origin = catalog.find_origin(connection, ctx.job_id)
-        making = catalog.find_making(connection, origin)
-    publications = build_publications(collection, rasters, origin, partial(sign_manifest, making, ctx.signing_key))
+    publications = build_publications(collection, rasters, origin, partial(sign_manifest, origin, ctx.signing_key))
     with ctx.database() as connection:
         attempt = (ctx.node_id, ctx.fence) if ctx.fence else None
         published = catalog.publish(connection, collection, ctx.job_id, publications, attempt)

@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 from anabranch.canonical import Json, JsonObject
 from anabranch.errors import InputError
+from anabranch.manifests.statement import Origin
 from anabranch.plugins.stac.facts import Band, Output, RasterItem
 from anabranch.plugins.stac.names import check_collection_id, check_item_id, split_address
 
@@ -27,16 +28,6 @@ SHA256 = "1220"
 ASSETS = {"cog": "data"}
 ROLES: Mapping[str, list[Json]] = {"cog": ["data"], "thumbnail": ["thumbnail"], "preview": ["overview"]}
 RASTER_FIELDS = ("scale", "offset", "sampling", "spatial_resolution")
-
-
-@dataclass(frozen=True)
-class Origin:
-    """The job that made an item, its workflow definition, and its creation time."""
-
-    job_id: str
-    workflow: str | None = None
-    workflow_hash: str | None = None
-    created_at: datetime | None = None
 
 
 @dataclass(frozen=True)

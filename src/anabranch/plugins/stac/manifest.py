@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from importlib.metadata import version
 
 from anabranch.canonical import JsonObject
-from anabranch.manifests.envelope import sign
+from anabranch.manifests.envelope import sign, write_envelope
 from anabranch.manifests.signing_key import SigningKey
-from anabranch.manifests.statement import Making, state
+from anabranch.manifests.statement import Origin, build_statement
 from anabranch.plugins.stac.facts import RasterItem
 from anabranch.plugins.stac.item import find_outputs
 
@@ -22,16 +22,16 @@ class Manifest:
     handlers: JsonObject
 
 
-def sign_manifest(making: Making, key: SigningKey, collection: str, raster: RasterItem) -> Manifest:
+def sign_manifest(origin: Origin, key: SigningKey, collection: str, raster: RasterItem) -> Manifest:
     """The manifest of the item that a raster becomes."""
     source = raster.source
-    statement = state(
-        making,
+    statement = build_statement(
+        origin,
         {"collection": collection, "item": raster.id},
         files={output.name: output.sha256 for output in find_outputs(raster)},
         sources={source.name or "source": source.sha256} if source else {},
         libraries={"anabranch": version("anabranch"), **raster.software},
     )
-    envelope = sign(statement, key).model_dump_json(by_alias=True)
-    handlers: JsonObject = {name: list(versions) for name, versions in making.handlers.items()}
+    envelope = write_envelope(sign(statement, key))
+    handlers: JsonObject = {name: list(versions) for name, versions in origin.handlers.items()}
     return Manifest(envelope, {"id": key.id, "public_key": key.public_key}, handlers)

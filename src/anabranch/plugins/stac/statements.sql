@@ -46,13 +46,9 @@ select c.id, c.document -> 'extent', i.document
                   'end_datetime', x.document #> '{properties,end_datetime}')) as document
          from app.catalog_items x where x.collection = c.id) i
 
--- name: find_making
--- The parameters of a job, and the versions of the handlers that ran for it.
-select * from app.find_making(%(job_id)s)
-
--- name: find_origin
--- The workflow of a job.
-select * from app.find_origin(%(job_id)s)
+-- name: find_provenance
+-- The workflow and the parameters of a job, and the versions of the handlers that took part.
+select * from app.find_provenance(%(job_id)s)
 
 -- name: fits_partition
 -- Whether a collection's partition takes items with these times without a change.

@@ -169,8 +169,21 @@ select j.job_id || '-' || l.node || '-' || t.index as task_id, l.node, t.index, 
  where j.id = %(job)s
  order by l.id, t.position, t.attempt limit %(limit)s;
 
+-- name: node_outputs
+-- The small outputs of the finished nodes of a job: of its only task, or what was made of the results of its tasks.
+select n.name, o.output
+  from app.nodes n
+ cross join lateral (
+       select coalesce(n.output, (
+                  select x.result from app.lanes a join app.outcomes x on x.lane = a.id and x.idx = 0
+                   where a.job = n.job and a.node = n.name and not a.superseded and x.outcome = 'completed'
+                     and (a.purpose = 'aggregate' or a.purpose = 'work' and a.policy ? 'single')
+                   order by a.generation desc, a.purpose desc limit 1)) as output) o
+ where n.job = %(job)s and n.finished_at is not null and pg_column_size(o.output) <= 4096
+   and octet_length(o.output::text) <= 4096 and o.output::text not like '%%"anabranch:reference"%%';
+
 -- name: nodes
--- The nodes of some jobs in order, with small outputs and the counts of their tasks from the lane: no task is read, but where few of them
+-- The nodes of some jobs in order, with the counts of their tasks from the lane: no task is read, but where few of them
 -- run how far these are.
 select n.job, n.name, n.state, w.node is not null as is_waiting, coalesce(l.width, 0) as total,
        case when l.closed then 0 else coalesce(l.width - l.next_index, 0) end as ready,
@@ -179,9 +192,7 @@ select n.job, n.name, n.state, w.node is not null as is_waiting, coalesce(l.widt
        coalesce(l.width - l.remaining - l.failed, 0) as completed,
        coalesce(l.failed, 0) as failed,
        case when l.closed then coalesce(l.remaining, 0) else 0 end as cancelled,
-       s.said, n.error, n.opened_at, n.finished_at,
-       case when pg_column_size(o.output) <= 4096 and o.output::text not like '%%"anabranch:reference"%%'
-            then o.output end as output
+       s.said, n.error, n.opened_at, n.finished_at
   from app.nodes n
   left join app.waits w on w.job = n.job and w.node = n.name and n.state = 'running'
   left join lateral (select * from app.lanes l where l.job = n.job and l.node = n.name and l.purpose = 'work' and not l.superseded
@@ -190,13 +201,6 @@ select n.job, n.name, n.state, w.node is not null as is_waiting, coalesce(l.widt
         select jsonb_agg(c.progress || jsonb_build_object('at', c.progress_at) order by c.idx) as said
           from app.claims c
          where l.running between 1 and 100 and not l.closed and c.lane = l.id and c.progress is not null) s on true
-  left join lateral (
-        select coalesce(n.output, (
-                   select x.result from app.lanes a join app.outcomes x on x.lane = a.id and x.idx = 0
-                    where a.job = n.job and a.node = n.name and not a.superseded and x.outcome = 'completed'
-                      and (a.purpose = 'aggregate' or a.purpose = 'work' and a.policy ? 'single')
-                    order by a.generation desc, a.purpose desc limit 1)) as output
-         where n.finished_at is not null) o on true
  where n.job = any(%(jobs)s)
  order by n.job, n.position;
 

@@ -76,6 +76,19 @@ select m.envelope from app.catalog_items i
   left join app.manifests m on m.collection = i.collection and m.item = i.id
  where i.collection = %(collection)s and i.id = %(item)s;
 
+-- name: items_made_by
+-- What a handler took part in, in any version or in one of these, by collection and id, after one of them.
+select i.collection, i.id, i.job_id, i.published_at, m.signing_key, app.item_versions(i.collection, i.id) as handlers
+  from (select distinct h.collection, h.item from app.item_handlers h
+         where h.handler = %(handler)s and (h.collection, h.item) > (%(after_collection)s, %(after_item)s)
+           and (%(collection)s::text is null or h.collection = %(collection)s)
+           and (%(versions)s::text[] is null or h.version = any(%(versions)s))
+         order by h.collection, h.item) h
+  join app.catalog_items i on i.collection = h.collection and i.id = h.item
+  left join app.manifests m on m.collection = i.collection and m.item = i.id
+ where %(job)s::text is null or i.job_id = %(job)s
+ order by h.collection, h.item limit %(limit)s;
+
 -- name: made_versions
 -- The versions of a handler that items were made by; each is found by one look into the index.
 with recursive found(version) as (
@@ -105,21 +118,13 @@ select o.job_id::text as job_id, o.name, o.tier || '://' || o.key as address, o.
  order by address, o.job_id
 
 -- name: published_items
--- What is published, by collection and id, after one of them; of a job, or made by one of these versions of a handler.
-select i.collection, i.id, i.job_id, i.published_at, m.signing_key,
-       coalesce((select jsonb_object_agg(x.handler, x.versions)
-                   from (select h.handler, jsonb_agg(h.version order by h.version) as versions
-                           from app.item_handlers h where h.collection = i.collection and h.item = i.id
-                          group by h.handler) x), '{}') as handlers
+-- What is published, by collection and id, after one of them; all of it, or that of a job.
+select i.collection, i.id, i.job_id, i.published_at, m.signing_key, app.item_versions(i.collection, i.id) as handlers
   from app.catalog_items i
   left join app.manifests m on m.collection = i.collection and m.item = i.id
  where (i.collection, i.id) > (%(after_collection)s, %(after_item)s)
    and (%(collection)s::text is null or i.collection = %(collection)s)
    and (%(job)s::text is null or i.job_id = %(job)s)
-   and (%(handler)s::text is null or exists (
-           select from app.item_handlers h
-            where h.collection = i.collection and h.item = i.id and h.handler = %(handler)s
-              and (%(versions)s::text[] is null or h.version = any(%(versions)s))))
  order by i.collection, i.id limit %(limit)s;
 
 -- name: publishing_items

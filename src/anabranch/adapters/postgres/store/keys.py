@@ -68,6 +68,10 @@ class PostgresKeys:
             raise _unknown(key_id)
         return await self.get(key_id)
 
+    async def retire_signing_key(self, key_id: str, public_key: str) -> None:
+        """Note that a key that signed manifests is no longer used."""
+        await self._database.call("retire_signing_key", key_id, public_key)
+
 
 class OneConnection:
     """Calls over a connection of its own, for commands that make one call or two."""

@@ -29,12 +29,20 @@ class PostgresItems:
         older_than: str | None = None,
     ) -> list[PublishedItem]:
         """Items by collection and id; of a job, or made by a handler, in a version before another."""
-        versions = None if older_than is None else await self._find_older(made_by, older_than)
+        if made_by is None and older_than is not None:
+            raise InputError(
+                "items.version", "a version alone says nothing", remedy="Name the handler too: made_by with older_than."
+            )
         after_collection, _, after_item = (after or "").partition("/")
-        rows = await self._database.query(
-            "published_items", limit=limit, after_collection=after_collection, after_item=after_item, job=job_id,
-            collection=collection, handler=made_by, versions=versions,
-        )  # fmt: skip
+        wanted = {
+            "limit": limit, "after_collection": after_collection, "after_item": after_item, "job": job_id,
+            "collection": collection,
+        }  # fmt: skip
+        if made_by is None:
+            rows = await self._database.query("published_items", **wanted)
+        else:
+            versions = None if older_than is None else await self._find_older(made_by, older_than)
+            rows = await self._database.query("items_made_by", **wanted, handler=made_by, versions=versions)
         return [PublishedItem(**{**row, "handlers": _versions(row["handlers"])}) for row in rows]
 
     async def manifest(self, collection: str, item: str) -> str:
@@ -59,20 +67,22 @@ class PostgresItems:
         """The public keys that signed manifests, the newest first."""
         return [SigningKey(**row) for row in await self._database.query("signing_keys")]
 
-    async def _find_older(self, handler: str | None, version: str) -> list[str]:
+    async def _find_older(self, handler: str, version: str) -> list[str]:
         """The versions of a handler that are older than one."""
-        if handler is None:
-            raise InputError(
-                "items.version", "a version alone says nothing", remedy="Name the handler too: made_by with older_than."
-            )
-        try:
-            bound = Version(version)
-        except InvalidVersion:
-            raise InputError(
-                "items.version", f"{version!r} is not a version", remedy="Give one like 2 or 1.4.0."
-            ) from None
+        bound = _parse_version(version)
+        if bound is None:
+            raise InputError("items.version", f"{version!r} is not a version", remedy="Give one like 2 or 1.4.0.")
         rows = await self._database.query("made_versions", handler=handler)
-        return [row["version"] for row in rows if Version(row["version"]) < bound]
+        known = {row["version"]: _parse_version(row["version"]) for row in rows}
+        return [text for text, parsed in known.items() if parsed is None or parsed < bound]
+
+
+def _parse_version(text: str) -> Version | None:
+    """A version; None for the text of a package that is not one, which counts as old."""
+    try:
+        return Version(text)
+    except InvalidVersion:
+        return None
 
 
 def _versions(handlers: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:

@@ -72,7 +72,8 @@ class PostgresReads:
         if any(node.is_waiting for node in nodes):
             gates = {node.name: node for node in (await self.workflow(job)).nodes if isinstance(node, GateNode)}
             nodes = [replace(node, gate=gates.get(node.name)) if node.is_waiting else node for node in nodes]
-        return JobDetail(job, nodes, parent[0]["job_id"] if parent else None, waiting_for)
+        outputs = {row["name"]: row["output"] for row in await self._database.query("node_outputs", job=job.id)}
+        return JobDetail(job, nodes, parent[0]["job_id"] if parent else None, waiting_for, outputs)
 
     async def find(self, job_id: str) -> LabelledJob:
         """The row of a job, by its id or a unique prefix."""

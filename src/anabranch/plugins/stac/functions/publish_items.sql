@@ -1,13 +1,15 @@
 -- Record items of a collection, and the outputs behind them. An item that is as it was stays untouched; of one that
 -- changed, the outputs of before are no longer published. Answers the collection's document, whether these are its first
 -- items, and the ids of those that changed; no row where there is no such collection. _alone: the whole catalog is locked,
--- because pgstac makes or changes a partition for them. Items of processes of earlier releases have no manifest.
+-- because pgstac makes or changes a partition for them. An item
+-- that has no manifest yet gets the one that is given; processes of earlier releases give none.
 create function app.publish_items(_collection text, _job_id text, _items jsonb, _alone boolean default true)
 returns table (document jsonb, first boolean, changed text[]) language plpgsql as $$
 declare
     _document jsonb;
     _first boolean;
     _changed text[];
+    _signed jsonb;
 begin
     if _alone then
         perform app.lock_catalog();
@@ -37,21 +39,23 @@ begin
      where x.item ->> 'id' = any(_changed);
     delete from app.manifests m where m.collection = _collection and m.item = any(_changed);
     delete from app.item_handlers h where h.collection = _collection and h.item = any(_changed);
+    select coalesce(jsonb_agg(x.item), '[]') into _signed
+      from jsonb_array_elements(_items) x(item)
+     where x.item ? 'manifest' and not exists (
+           select from app.manifests m where m.collection = _collection and m.item = x.item ->> 'id');
     insert into app.signing_keys (id, public_key, first_used_at)
     select distinct x.item #>> '{manifest,key,id}', x.item #>> '{manifest,key,public_key}', app.now()
-      from jsonb_array_elements(_items) x(item)
-     where x.item ->> 'id' = any(_changed) and x.item ? 'manifest'
+      from jsonb_array_elements(_signed) x(item)
         on conflict do nothing;
     insert into app.manifests (collection, item, envelope, signing_key)
     select _collection, x.item ->> 'id', x.item #>> '{manifest,envelope}', x.item #>> '{manifest,key,id}'
-      from jsonb_array_elements(_items) x(item)
-     where x.item ->> 'id' = any(_changed) and x.item ? 'manifest';
+      from jsonb_array_elements(_signed) x(item);
     insert into app.item_handlers (collection, item, handler, version)
     select _collection, x.item ->> 'id', h.handler, v.version
-      from jsonb_array_elements(_items) x(item)
+      from jsonb_array_elements(_signed) x(item)
      cross join lateral jsonb_each(x.item #> '{manifest,handlers}') h(handler, versions)
      cross join lateral jsonb_array_elements_text(h.versions) v(version)
-     where x.item ->> 'id' = any(_changed);
+        on conflict do nothing;
     return query select _document, _first, _changed;
 end;
 $$;
