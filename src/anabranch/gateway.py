@@ -60,6 +60,7 @@ class Gateway:
         self._refusal: AnabranchError | None = None
         self._advances: set[asyncio.Task[None]] = set()
         self._reloading = asyncio.Lock()
+        self.validating = asyncio.Lock()
 
     async def open(self) -> None:
         """Open the pools and begin a session; the database need not answer yet."""

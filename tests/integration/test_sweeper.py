@@ -1,6 +1,7 @@
 """The sweeper: what one act, one row or one slow round can't do keeps nothing else from being done."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -667,7 +668,10 @@ async def test_a1_a_child_s_result_that_can_t_be_stored_now_is_no_failure_of_it(
     full = FullResults(Folder(Path("unused"), "work"))
     await Advancer(engine.store, engine.session, full).advance(rights)
     assert await engine.state(parent) is JobState.RUNNING
-    clock.advance(MINUTE + SECOND)
+    clock.advance(5 * MINUTE + SECOND)
+    (reason, _) = (await engine.reads.job(parent)).waiting_for
+    assert re.fullmatch(r"node subs: the result of its child job \w{12} can't be taken", reason)
+    assert ask(database_url, "select job_id from app.stuck_jobs") == [(parent,)]
     await engine.advance(await collect_children(engine.store, engine.session, engine.results))
     assert await engine.state(parent) is JobState.COMPLETED
     assert ask(database_url, "select max(failures), max(attempt) from app.outcomes") == [(0, 1)]

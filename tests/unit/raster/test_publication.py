@@ -10,7 +10,7 @@ from anabranch.plugins.raster.checks.validate import validate
 from anabranch.plugins.raster.handler_models import Cog, Verified, VerifyParams
 from anabranch.plugins.raster.item.footprint import footprint
 from anabranch.plugins.raster.item.projection import project
-from anabranch.plugins.raster.item.publication import ASSETS, COG_TYPE, Span, describe_item
+from anabranch.plugins.raster.item.publication import ASSETS, COG_TYPE, Span, describe_item, name_item
 from anabranch.plugins.raster.models import Compared, Inspected, Profile
 from anabranch.plugins.stac.facts import Footprint, Output, RasterItem
 from anabranch.plugins.stac.item import Origin, build_item
@@ -92,3 +92,11 @@ def test_a_verified_raster_hands_over_what_is_known_and_no_nulls(tmp_path: Path)
     read_back = RasterItem.model_validate(verified["item"])
     built = [build_item("heights", facts, Origin("j" * 64), "0.1.0") for facts in (item, read_back)]
     assert built[0] == built[1]
+
+
+def test_e15_rasters_whose_overviews_differ_are_different_items(tmp_path: Path) -> None:
+    raster = validate(make_raster(tmp_path / "a.tif", hills(), crs=32633))
+    cogs = (Cog(tier=Profile.ANALYSIS, address="silver://cog.tif", size=1, sha256="0" * 64),)
+    params = VerifyParams(source="bronze://a.tif", sha256="0" * 64, raster=raster, cogs=cogs, modified=MOMENT)
+    unsure = params.model_copy(update={"raster": raster.model_copy(update={"discrete": not raster.discrete})})
+    assert name_item(params) != name_item(unsure)

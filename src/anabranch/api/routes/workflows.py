@@ -40,9 +40,10 @@ async def list_workflows(gateway: CurrentGateway) -> Workflows:
 async def validate_workflow(text: YamlText, gateway: CurrentGateway) -> Verdict:
     """Validate a workflow in YAML, with the handlers and workflows it uses; it is not stored."""
     registry = gateway.registry
-    loaded = await asyncio.to_thread(
-        lambda: load_yaml(text, "body", registry.handlers).among(registry.declarations, registry.broken)
-    )
+    async with gateway.validating:  # one at a time: a large file takes seconds
+        loaded = await asyncio.to_thread(
+            lambda: load_yaml(text, "body", registry.handlers).among(registry.declarations, registry.broken)
+        )
     return Verdict(not loaded.mistakes, tuple(build(WorkflowMistake, mistake) for mistake in loaded.mistakes))
 
 

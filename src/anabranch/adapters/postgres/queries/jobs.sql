@@ -263,7 +263,7 @@ select x.job_id from app.jobs x join app.jobs j using (identity) where j.id = %(
 -- name: waiting_for
 -- What keeps an open job from going on, in words, at most ten reasons: a gate, a time, a limit, a pause, a queue that no
 -- worker serves, a handler that no worker has, what did not answer the last attempt of a task, an advance that could not
--- be made, or a process that can't report.
+-- be made, a process that can't report, or a child job whose result can't be taken.
 select distinct t.reason
   from (select case when l.held like 'fault %%' then format('node %%s: its tasks can''t be claimed: %%s', l.node, substr(l.held, 7))
                     when m.paused then format('node %%s: the %%s %%s is paused', l.node, m.kind, m.name)
@@ -296,5 +296,9 @@ select distinct t.reason
         union all
         (select format('node %%s: %%s', l.node, s.trouble)
            from app.lanes l join app.claims c on c.lane = l.id join app.sessions s on s.id = c.session and s.dead_at is null
-          where l.job = %(job)s and not l.closed and s.trouble is not null limit 100)) t
+          where l.job = %(job)s and not l.closed and s.trouble is not null limit 100)
+        union all
+        (select format('node %%s: the result of its child job %%s can''t be taken', l.node, left(c.job_id, 12))
+           from app.lanes l join app.children k on k.lane = l.id join app.jobs c on c.id = k.job
+          where l.job = %(job)s and not l.closed and k.ended_at < app.now() - interval '1 min' limit 100)) t
  where t.reason is not null order by 1 limit 10;

@@ -2,7 +2,7 @@
 -- for a signal or a time, or has a lane with a task that runs, as a job too, or that can be claimed, now or when it is due,
 -- when others have ended, or when the limit that holds it back lets it. And for five minutes nothing was in the way: no
 -- advance that could not be made, no task in hand that has not begun, no process that could not report, no task that
--- workers give back again and again because something does not answer.
+-- workers give back again and again because something does not answer, no child job whose result can't be taken.
 create view app.stuck_jobs as
     select j.job_id, j.state, j.created_at, j.id
       from app.jobs j
@@ -24,6 +24,9 @@ create view app.stuck_jobs as
                       where b.lane = d.lane and b.idx = d.idx and b.attempt between d.attempt - 100 and d.attempt
                         and b.ended = 'handed_back' and b.error is not null
                         and b.finished_at < app.now() - interval '5 min'))
+            or exists (
+               select from app.lanes l join app.children k on k.lane = l.id
+                where l.job = j.id and not l.closed and k.ended_at < app.now() - interval '5 min')
             or (not exists (select from app.waits w where w.job = j.id)
                 and not exists (select from app.rights r where r.job = j.id)
                 and not exists (

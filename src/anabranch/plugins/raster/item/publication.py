@@ -104,6 +104,7 @@ def name_item(params: VerifyParams) -> str:
         "tiers": [cog.tier for cog in params.cogs],
         "datetime": params.datetime,
         "title": params.title,
+        **({"discrete": True} if params.raster.discrete else {}),
     })  # fmt: skip
     return f"{_slug(params.raster.name)}-{sha256(identity)[:10]}"
 
