@@ -50,7 +50,12 @@ class WarmProcess:
 
     def wait(self) -> int:
         """How it ended, once it has."""
+        from tests.support.waiting import PATIENCE_SECONDS  # the server, which runs this file, can't import it
+
         if self.returncode is None:
+            if not select.select([self._result], [], [], PATIENCE_SECONDS)[0]:
+                self.kill()
+                raise subprocess.TimeoutExpired(f"process {self.pid}", PATIENCE_SECONDS)
             self.returncode = self._read()
             os.close(self._result)
         return self.returncode
