@@ -16,6 +16,7 @@ from anabranch import (
     Throttled,
     Transient,
 )
+from anabranch.engine.environment import is_free_attempt
 from anabranch.engine.failure import Failure, describe_error, next_delay
 from anabranch.workflows.work import Backoff, Retry
 
@@ -203,3 +204,10 @@ def test_o5_a_failure_is_read_as_it_was_written_and_shown_as_it_is_stored() -> N
     assert list(written) == sorted(written, key=lambda name: (len(name), name))  # the order of jsonb
     assert Failure.read({**written, "later": True}) == failure
     assert Failure.read(None) is None
+
+
+@pytest.mark.parametrize(
+    ("tries", "seconds", "free"), [(1, 7200, True), (5, 7200, True), (6, 7200, False), (40, 1, True), (41, 0, False)]
+)
+def test_e1_what_does_not_answer_is_tried_often_but_not_for_ever(tries: int, seconds: float, free: bool) -> None:
+    assert is_free_attempt(tries, seconds) is free

@@ -11,12 +11,15 @@ import structlog
 
 from anabranch.errors import Unavailable
 
-__all__ = ["Environment", "exhausted_error", "is_exhausted", "is_unanswered"]
+__all__ = ["FREE_ATTEMPTS", "Environment", "exhausted_error", "is_exhausted", "is_free_attempt", "is_unanswered"]
 
 log = structlog.get_logger()
 MAX_PAUSE_SECONDS = 30.0
 PROBED_PIPES = 4
 PROBED_BYTES = 4096
+FREE_ATTEMPTS = 5
+FREE_UNANSWERED_ATTEMPTS = 40  # about twenty minutes of pauses; some files can never be read (E1)
+FREE_UNANSWERED_SECONDS = 1200  # of work, after the first few attempts
 UNANSWERED_CODES = ("database.unreachable", "storage.unreachable")
 
 
@@ -90,3 +93,11 @@ class Environment:
             file.flush()
             for end in (end for _ in range(PROBED_PIPES) for end in os.pipe()):
                 opened.callback(os.close, end)
+
+
+def is_free_attempt(tries: int, seconds: float) -> bool:
+    """Whether an attempt that storage or a database did not answer is not counted: the last of so many, which each took
+    so long."""
+    if tries <= FREE_ATTEMPTS:
+        return True
+    return tries <= FREE_UNANSWERED_ATTEMPTS and tries * seconds <= FREE_UNANSWERED_SECONDS

@@ -19,7 +19,7 @@ import structlog
 from anabranch.canonical import Json, JsonObject
 from anabranch.durations import spell_duration
 from anabranch.engine.child_jobs import ChildJobs, is_child_job
-from anabranch.engine.environment import Environment, is_exhausted
+from anabranch.engine.environment import FREE_ATTEMPTS, Environment, is_exhausted, is_free_attempt
 from anabranch.engine.failure import CRASH_LIMIT, Failure, describe_error, next_delay
 from anabranch.engine.live_session import HeldTask
 from anabranch.engine.model import Claim, Ended, Purpose, Report, SessionId
@@ -43,8 +43,6 @@ __all__ = ["Runner"]
 log = structlog.get_logger()
 MISSING_DELAYS = {"handler.missing": timedelta(seconds=1), "workflow.unreadable": timedelta(seconds=30)}
 MAX_DELAY_SECONDS = 30
-FREE_ATTEMPTS = 5
-FREE_UNANSWERED_ATTEMPTS = 40  # about twenty minutes; some files can never be read (E1)
 MAX_QUICK_TIME = timedelta(seconds=10)
 QUICK_TURN_TIME = timedelta(milliseconds=50)
 RESULTS_SUFFIX = ".results"
@@ -283,7 +281,7 @@ class Runner:
         in_time = performed.error is None and not held.cancelled
         if performed.interrupted or (held.given_up and not in_time):
             return Report(claim.fence, Ended.HANDED_BACK, log=performed.log)
-        if performed.unanswered and performed.error and _count_tries(claim) <= FREE_UNANSWERED_ATTEMPTS:
+        if performed.unanswered and performed.error and is_free_attempt(_count_tries(claim), seconds):
             return replace(_wait_and_try_again(claim, performed.error), log=performed.log)
         if performed.error is not None or performed.result is None:
             return _failed(claim, performed.error or NO_RESULT, ran, performed.log, performed.metrics)
