@@ -47,7 +47,8 @@ def run(
             submit_files(client, files, parameters, submit, wait=True, timeout=timeout, json=json)
             return
         submitted = submit(parameters)
-        note_existing(submitted)
+        if not json:  # stderr has the error as JSON then, and nothing else
+            note_existing(submitted)
         print_end(client, follow(client, submitted.job_id, timeout, json=json), json=json)
 
 

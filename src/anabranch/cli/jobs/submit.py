@@ -65,7 +65,8 @@ def submit(
             submit_files(client, files, parameters, submit, wait=wait, timeout=timeout, json=json)
             return
         submitted = submit(parameters)
-        note_existing(submitted)
+        if not json:  # stderr has the error as JSON then, and nothing else
+            note_existing(submitted)
         if wait:
             print_end(client, follow(client, submitted.job_id, timeout, json=json), json=json)
         elif json:
