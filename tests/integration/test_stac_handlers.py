@@ -13,6 +13,7 @@ from anabranch.adapters.postgres.connect import Role, connect
 from anabranch.canonical import Json
 from anabranch.engine.model import JobState
 from anabranch.manifests.envelope import open_envelope, read_envelope
+from anabranch.plugins.stac.catalog import find_origin
 from tests.support.items import raster_facts
 from tests.support.stack import Stack, open_stack
 from tests.support.waiting import PATIENCE_SECONDS
@@ -45,6 +46,14 @@ workflow_id: add
 inputs: {items: {type: array, required: true}}
 nodes: {items: {handler: stac.register_items, params: {collection: heights, items: "{{ inputs.items }}"}}}
 """
+OUTER = """
+workflow_id: outer
+inputs: {first: {type: array, required: true}, second: {type: object, required: true}}
+nodes:
+  collection: {handler: stac.ensure_collection, params: {id: heights}, next: inner}
+  inner: {type: workflow, workflow: add, params: {items: "{{ inputs.first }}"}, next: last}
+  last: {handler: stac.register_item, params: {collection: heights, item: "{{ inputs.second }}"}}
+"""
 
 
 @pytest.fixture
@@ -52,6 +61,7 @@ async def stack(catalog_url: str, tmp_path: Path) -> AsyncIterator[Stack]:
     (tmp_path / "plugins").mkdir()
     (tmp_path / "plugins" / "catalogue.yaml").write_text(WORKFLOW)
     (tmp_path / "plugins" / "add.yaml").write_text(ADD)
+    (tmp_path / "plugins" / "outer.yaml").write_text(OUTER)
     async with open_stack(catalog_url, tmp_path, [str(tmp_path / "plugins")]) as opened:
         yield opened
 
@@ -92,6 +102,19 @@ async def test_the_manifest_of_an_item_says_what_it_was_made_from_and_by_what(st
     assert ran.builder.version == {**handlers, "anabranch": ours, "GDAL": "3.10.0"}
     (item,) = await items.find(limit=10, job_id=job.job.job_id)
     assert item.handlers == {name: (made,) for name, made in handlers.items()}
+
+
+async def test_a_manifest_names_the_handlers_of_parents_and_children_also_where_their_version_is_unknown(
+    stack: Stack, catalog_url: str
+) -> None:
+    job = await stack.run("outer", first=[raster_facts("child")], second=raster_facts("parent"))
+    assert job.job.state is JobState.COMPLETED, job.job.error
+    found = {item.id: set(item.handlers) for item in await stack.gateway.reads.items().find(limit=10)}
+    shared = {"stac.ensure_collection", "stac.register_items"}
+    assert found == {"child": shared, "parent": {*shared, "stac.register_item"}}
+    with psycopg.connect(catalog_url, autocommit=True) as admin:
+        admin.execute("delete from app.session_versions")
+        assert find_origin(admin, job.job.job_id).handlers == {name: ["0"] for name in found["parent"]}
 
 
 @pytest.mark.parametrize(

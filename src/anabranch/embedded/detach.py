@@ -125,13 +125,13 @@ def _abandon(pid: int, home: Home) -> None:
 
 
 def _end(stack: Stack, timeout: float, on_wait: Callable[[Sequence[str]], None]) -> None:
-    notice, told = time.monotonic() + QUIET_SECONDS, [""]
+    notice, named = time.monotonic() + QUIET_SECONDS, [""]
 
     def find() -> list[Process]:
         if not alive(stack.supervisor):
             return []
-        if time.monotonic() >= notice and (left := _roles(stack)) != told:
-            told[:] = left
+        if time.monotonic() >= notice and (left := _roles(stack)) != named:
+            named[:] = left
             on_wait(left)
         return [stack.supervisor]
 

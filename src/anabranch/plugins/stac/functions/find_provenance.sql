@@ -38,7 +38,7 @@ returns table (
     known(handler, versions) as (
         select r.handler, jsonb_agg(distinct coalesce(v.versions ->> r.handler, '0'))
           from ran r left join app.session_versions v on v.session = r.session
-         where r.handler <> ''
+         where r.handler not like 'anabranch.%'  -- the engine's own work
          group by r.handler)
     select t.workflow, t.workflow_hash, t.created_at, t.started_at, t.parameters,
            coalesce((select jsonb_object_agg(k.handler, k.versions) from known k), '{}')
