@@ -62,9 +62,9 @@ class Backoff(StrEnum):
 class Timeouts(NamedTuple):
     """The timeouts that a task may have besides that of one attempt."""
 
-    queue_timeout: timedelta | None = None
-    heartbeat_timeout: timedelta | None = None
-    total_timeout: timedelta | None = None
+    queue: timedelta | None = None
+    heartbeat: timedelta | None = None
+    total: timedelta | None = None
 
 
 @dataclass(frozen=True)

@@ -217,7 +217,7 @@ class _Patience:
 
     def __init__(self, policy: TaskPolicy) -> None:
         self._longest = policy.timeout
-        self._silence = policy.timeouts.heartbeat_timeout
+        self._silence = policy.timeouts.heartbeat
         self._end = time.monotonic() + policy.timeout.total_seconds()
         self._quiet_until = self._end
         self.heard()
