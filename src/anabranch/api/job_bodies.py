@@ -19,9 +19,7 @@ def read_job(given: Mapping[str, Json], gateway: Gateway) -> JobRequest:
     try:
         return JobRequest.model_validate(given)
     except ValidationError as error:
-        raise InvalidRequest(
-            [*InvalidRequest.of(error.errors(), "body").mistakes, *_find_mistakes(given, gateway)]
-        ) from error
+        raise InvalidRequest([*InvalidRequest.of(error, "body").mistakes, *_find_mistakes(given, gateway)]) from error
 
 
 def check_job(given: Mapping[str, Json], gateway: Gateway) -> CheckedJob:

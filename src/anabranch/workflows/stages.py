@@ -21,7 +21,7 @@ from anabranch.workflows.inputs import (
     inputs_schema,
     read_input,
 )
-from anabranch.workflows.mistakes import MAX_MISTAKES, refuse
+from anabranch.workflows.mistakes import list_errors, refuse
 from anabranch.workflows.nodes import NAME, Node, Spread, StageNode
 from anabranch.workflows.reading import read
 from anabranch.workflows.rules import FILLED, MAX_TASKS, Check, Model, Whole, declared_keys
@@ -317,10 +317,10 @@ def _check_model(model: type[BaseModel], given: JsonObject) -> JsonObject:
     try:
         return model.model_validate(given).model_dump(mode="json", by_alias=True)
     except ValidationError as error:
-        found = error.errors()
-        mistakes = [ParameterMistake.of_model(one, *one["loc"]) for one in found[:MAX_MISTAKES]]
-        if more := found[MAX_MISTAKES:]:
-            mistakes.append(ParameterMistake("", f"there are {len(more):,} more mistakes"))
+        found, more = list_errors(error)
+        mistakes = [ParameterMistake.of_model(one, *one["loc"]) for one in found]
+        if more:
+            mistakes.append(ParameterMistake("", more))
         raise InvalidParameters(mistakes) from error
 
 
