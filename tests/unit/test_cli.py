@@ -579,7 +579,7 @@ PUBLISHED = {
         (
             PUBLISHED,
             [
-                ("map", "http://x/"),
+                ("map", "http://x/#collection=scenes&item=a+b"),
                 ("item", "http://x/stac/collections/scenes/items/a%20b"),
                 ("tiles", "http://x/raster/collections/scenes/items/a%20b/WebMercatorQuad/tilejson.json"),
                 ("file", "http://x/files/abc/a.tif"),
