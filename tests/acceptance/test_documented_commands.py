@@ -48,7 +48,7 @@ PRINTED = {
     "docs/howto/sub-workflows.md": ["2 workflows are valid", '"name": "north"', "completed"],
     VERIFY: ["verified: 3 files are as they were published"],
     "examples/batch_folder/README.md": ["the level 'n/a' is no number", "batch=may", "readings/oder.csv"],
-    "examples/own_handler/README.md": ["2 passed", '"mean": '],
+    "examples/own_handler/README.md": ["2 passed", '"mean": ', '"collection": "ndvi"'],
     "examples/plugin_package/README.md": ['"u4pruy"', '"u33dbb"'],
     "examples/python_stages/README.md": ['"area_km2": 510065'],
     "examples/workflow_function/README.md": ["read_footprint", '"rasters": 2'],

@@ -1,5 +1,6 @@
 """The page in a real browser: the list, the map, tiles, files and the keyboard."""
 
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -184,6 +185,49 @@ def test_its_file_can_be_downloaded(visited: Visit, rasters: list[Raster]) -> No
         visited.page.locator("#files a").click()
     assert begun.value.suggested_filename == "photo.tif"
     assert Path(begun.value.path()).read_bytes() == rasters[1].path.read_bytes()
+
+
+def test_tn13_the_address_holds_the_item_and_the_view(visited: Visit, browser: Browser, served: Served) -> None:
+    page = visited.page
+    choose(page, "classes")
+    expect(page).to_have_url(re.compile(r"/#collection=scenes&item=classes&map=[0-9./-]+$"))
+    shared = page.url
+    choose(page, "photo")
+    expect(page).to_have_url(re.compile("item=photo&map="))
+    page.go_back()
+    expect(page.locator("#facts h2")).to_have_text("classes")
+    expect(page).to_have_url(shared)
+    page.go_forward()
+    expect(page.locator("#facts h2")).to_have_text("photo")
+    page.keyboard.press("Escape")
+    assert "item=" not in page.url
+    page.go_back()
+    expect(page.locator("#facts h2")).to_have_text("photo")
+    page.goto(shared.replace("item=classes", "item=gone"))
+    expect(page.locator("#message")).to_contain_text("gone")
+    visited.wrong.clear()  # that there is none
+
+
+def test_tn13_a_shared_address_shows_an_item_that_is_not_on_the_first_page(browser: Browser, served: Served) -> None:
+    made = visit(browser, f"{served.url}/")
+    page = made.page
+    expect(page.locator("#items button")).to_have_count(50)
+    shown = set(titles(page))
+    page.get_by_role("button", name="Show more").click()
+    expect(page.locator("#items button")).to_have_count(54)
+    title = next(title for title in titles(page) if title not in shown)
+    page.locator("#items button", has_text=title).click()
+    expect(page).to_have_url(re.compile(f"item={title}&map="))
+    shared = page.url
+    other = visit(browser, shared)
+    expect(other.page.locator("#facts h2")).to_have_text(title)
+    expect(other.page.locator("#items button")).to_have_count(51)
+    other.page.get_by_role("button", name="Show more").click()
+    expect(other.page.locator("#items button")).to_have_count(54)
+    expect(other.page).to_have_url(shared)
+    assert made.wrong == other.wrong == []
+    page.close()
+    other.page.close()
 
 
 def test_an_item_on_the_map_can_be_clicked(visited: Visit) -> None:

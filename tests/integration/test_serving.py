@@ -899,6 +899,7 @@ def test_the_page_is_whole_and_asks_nobody_else(api: httpx.Client) -> None:
         "key.js",
         "map.js",
         "items.js",
+        "address.js",
         "facts.js",
         "tiles.js",
         "land.geojson",

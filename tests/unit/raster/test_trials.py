@@ -113,8 +113,30 @@ def test_r4_no_half_of_the_world_is_left_out(tmp_path: Path, publish: Publish) -
     """Where longitudes are from 0 to 360, and the target has fewer latitudes than the raster."""
     grid = Affine(1, 0, 0, 0, -1, 90)
     source = make_raster(tmp_path / "a.tif", hills(360, 180), crs="EPSG:4326", transform=grid)
-    with pytest.raises(Permanent, match="longitudes beyond 180 degrees"):
+    with pytest.raises(Permanent, match="longitudes beyond 180 degrees") as refused:
         publish(source, target_crs="EPSG:3857")
+    assert "Set no `target_crs`: the raster is published as it is" in refused.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("crs", "grid"),
+    [
+        ("EPSG:4326", Affine(0.1, 0, 170, 0, -0.1, 10)),
+        ("EPSG:4326", Affine(0.1, 0, -190, 0, -0.1, 10)),
+        ("EPSG:32660", Affine(1000, 0, 700_000, 0, -1000, 2_000_000)),
+    ],
+)
+def test_a_raster_across_180_degrees_is_refused_where_the_target_ends_there(
+    tmp_path: Path, publish: Publish, refuse: Refuse, crs: str, grid: Affine
+) -> None:
+    source = make_raster(tmp_path / "a.tif", hills(200, 200), crs=crs, transform=grid)
+    found = refuse(source, target_crs="EPSG:3857")
+    assert found.message.startswith("the raster crosses 180 degrees, where EPSG:3857 jumps from its east edge")
+    assert "Set no `target_crs`" in found.remedy
+    for remedy in ({}, {"target_crs": "EPSG:3832"}):
+        assert remedy.get("target_crs", "EPSG:3832") in found.remedy
+        cog, options = publish(source, **remedy)
+        verify(source, cog, options)
 
 
 @pytest.mark.parametrize(("codec", "name"), [("jpegxl", "JPEG XL"), ("jpeg2000", "JPEG 2000"), ("jpegxr", "JPEG XR")])

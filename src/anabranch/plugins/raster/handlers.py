@@ -1,5 +1,6 @@
 """Handlers on rasters: they fetch and store files, and open untrusted files only in a sandbox."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
@@ -7,7 +8,7 @@ from pydantic import BaseModel
 
 from anabranch.engine.worker.context import Context
 from anabranch.engine.worker.handler import handler
-from anabranch.errors import AnabranchError, NotFound
+from anabranch.errors import AnabranchError, NotFound, Permanent
 from anabranch.plugins.raster.handler_models import (
     Cog,
     CogParams,
@@ -22,17 +23,41 @@ from anabranch.plugins.raster.plan import plan_work, require_single
 from anabranch.plugins.raster.request import RasterRequest
 from anabranch.plugins.raster.sandbox_calls import run_in_sandbox, sandbox_folder
 from anabranch.plugins.raster.settings import RasterSettings
+from anabranch.statements import read_statements
+from anabranch.storage.addresses import parse_address
+from anabranch.storage.attempt_keys import parse_key
 
 __all__ = ["create_cog", "preflight", "validate", "verify"]
 
 QUEUE = "raster"
+SQL = Path(__file__).with_name("statements.sql")
+DRAFT_ADDRESS = re.compile(r"(silver|gold)://jobs/")
 
 
 @handler("raster.preflight", queue="files", timeout_seconds=120)
 def preflight(params: RasterRequest, ctx: Context) -> Plan:
     """Return the plan for a raster; the file is not read."""
+    if DRAFT_ADDRESS.match(params.source):
+        _require_own_output(params.source, ctx)
     plan = plan_work(params, ctx.storage.stat(params.source), ctx.settings(RasterSettings))
     return plan.model_copy(update={"warnings": tuple(_warn_of_mask_file(params.source, ctx))})
+
+
+def _require_own_output(source: str, ctx: Context) -> None:
+    """Refuse an output of another job, which may not be published yet; parts of one job may use each other's (P6)."""
+    key = parse_key(parse_address(source).path)
+    if key is not None:
+        query = read_statements(SQL)["is_related"].encode()
+        with ctx.database() as connection:
+            ((is_own,),) = connection.execute(query, {"job_id": ctx.job_id, "other": key.job}).fetchall()
+        if is_own:
+            return
+    raise Permanent(
+        f"{PurePosixPath(source).name[-80:]} is an output of another job, which may not be published yet",
+        code="raster.draft",
+        remedy="Copy it to the bronze tier with `anabranch storage cp`, and give that address; or publish it in the "
+        "workflow that makes it.",
+    )
 
 
 def _warn_of_mask_file(source: str, ctx: Context) -> Iterator[Notice]:

@@ -95,7 +95,7 @@ def _validate(
     findings.raise_errors()
     if kinds and crs and bounds and options.target_crs:
         findings.add(notices=tuple(check_area(src, crs, parse_crs(options.target_crs, "target_crs"), bounds)))
-        _check_target(findings, src, path, options, settings, kinds[1])
+        _check_target(findings, src, path, bounds, options, settings, kinds[1])
         findings.raise_errors()
     if not (crs and sample and kinds and bounds):
         raise RuntimeError("a check failed without an error")
@@ -157,10 +157,16 @@ def _check_kind(src: DatasetReader, sample: PixelSample, options: ValidateOption
 
 
 def _check_target(
-    findings: Findings, src: DatasetReader, path: Path, options: ValidateOptions, settings: RasterSettings, guess: Guess
+    findings: Findings,
+    src: DatasetReader,
+    path: Path,
+    bounds: Box,
+    options: ValidateOptions,
+    settings: RasterSettings,
+    guess: Guess,
 ) -> None:
     pixels = count_pixels(path, choose(guess.kind, findings.repairs, options, settings, discrete=guess.discrete))
-    error = check_target(src, pixels, options.target_crs, settings)
+    error = check_target(src, bounds, pixels, options.target_crs, settings)
     findings.add(errors=(error,) if error else ())
 
 
