@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from pydantic import Field
@@ -12,7 +11,7 @@ from anabranch.errors import NotFound
 from anabranch.plugins.stac.collection import CollectionFacts
 from anabranch.plugins.stac.facts import RasterItem
 from anabranch.plugins.stac.item import Origin, build_item, find_outputs
-from anabranch.plugins.stac.manifest import Manifest, sign_manifest
+from anabranch.plugins.stac.manifest import Manifest, our_version, sign_manifest
 from anabranch.strict_model import StrictModel
 
 if TYPE_CHECKING:
@@ -115,10 +114,9 @@ def build_publications(
     """The items of rasters with their published objects, validated, and with signed manifests."""
     from anabranch.plugins.stac.catalog import Publication
 
-    ours = version("anabranch")
     return [
         Publication(
-            build_item(collection, raster, origin, ours),
+            build_item(collection, raster, origin, our_version()),
             find_outputs(raster),
             sign(collection, raster) if sign else None,
         )
