@@ -39,7 +39,6 @@ from anabranch.engine.transitions import (
     Started,
     TimeUp,
     Transition,
-    Value,
     Values,
 )
 from anabranch.errors import AnabranchError, Unavailable
