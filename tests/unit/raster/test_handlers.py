@@ -8,8 +8,8 @@ import rasterio
 from pydantic import ValidationError
 
 from anabranch.errors import InputError, Permanent
-from anabranch.plugins.raster.handler_models import CogParams, ValidateParams, VerifyParams
-from anabranch.plugins.raster.handlers import create_cog, preflight, validate, verify
+from anabranch.plugins.raster.handler_models import CogParams, CogsParams, ValidateParams, VerifyParams
+from anabranch.plugins.raster.handlers import create_cog, create_cogs, preflight, validate, verify
 from anabranch.plugins.raster.item.publication import find_span
 from anabranch.plugins.raster.models import Profile
 from anabranch.plugins.raster.request import RasterRequest
@@ -36,13 +36,15 @@ def heights(ctx: FakeContext, tmp_path: Path) -> Path:
 def test_e16_stored_parameters_of_handlers_keep_their_names() -> None:
     """A job that was started by a release before has tasks with these parameters."""
     names = {
-        model.__name__: set(model.model_fields) for model in (RasterRequest, ValidateParams, CogParams, VerifyParams)
+        model.__name__: set(model.model_fields)
+        for model in (RasterRequest, ValidateParams, CogParams, CogsParams, VerifyParams)
     }
     options = {"source", "input_crs", "target_crs", "raster_type", "tier", "tiling"}
     assert names == {
         "RasterRequest": options | {"collection", "datetime"},
-        "ValidateParams": options | {"sha256"},
+        "ValidateParams": options | {"sha256", "tag"},
         "CogParams": {"source", "sha256", "raster", "tier", "target_crs"},
+        "CogsParams": {"source", "sha256", "raster", "tiers", "target_crs"},
         "VerifyParams": {"source", "sha256", "raster", "cogs", "target_crs"}
         | {"title", "datetime", "modified", "notices"},
     }
@@ -73,6 +75,24 @@ def test_w5_a_cog_that_an_earlier_attempt_stored_is_reused_while_it_is_whole(ctx
     assert again.reports == []
     ctx.tiers.put(cog.address, b"cut")
     assert create_cog(params, ctx.next_attempt()).address != cog.address
+
+
+def test_w5_of_several_cogs_only_those_that_are_missing_are_written_again(ctx: FakeContext, heights: Path) -> None:
+    checked = validate(ValidateParams(source=SOURCE, tag=ctx.storage.stat(SOURCE).tag, tier="all"), ctx)
+    file = {"source": SOURCE, "sha256": checked.sha256, "raster": checked.raster}
+    params = CogsParams.model_validate({**file, "tiers": checked.tiers})
+    first, second = create_cogs(params, ctx).cogs
+    ctx.tiers.put(second.address, b"cut")
+    kept, again = create_cogs(params, ctx.next_attempt()).cogs
+    assert kept == first
+    assert (again.tier, again.sha256) == (second.tier, second.sha256)
+    assert again.address != second.address
+
+
+def test_a_raster_that_was_replaced_after_the_preflight_is_refused(ctx: FakeContext, heights: Path) -> None:
+    with pytest.raises(Permanent) as refused:
+        validate(ValidateParams(source=SOURCE, tag="of another"), ctx)
+    assert refused.value.code == "storage.changed"
 
 
 def test_r4_a_verified_raster_has_its_cogs_a_thumbnail_a_report_and_an_item(

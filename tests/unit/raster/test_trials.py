@@ -20,7 +20,7 @@ from anabranch.errors import Permanent
 from anabranch.plugins.raster.checks.validate import validate
 from anabranch.plugins.raster.cog.verify import verify
 from anabranch.plugins.raster.files.drivers import gdal_environment
-from anabranch.plugins.raster.files.reader import quiet
+from anabranch.plugins.raster.files.reader import choose_threads, quiet
 from anabranch.plugins.raster.item.footprint import footprint
 from anabranch.plugins.raster.item.preview import preview
 from anabranch.plugins.raster.item.projection import project
@@ -337,3 +337,30 @@ def test_r4_a_reprojected_cog_with_one_wrong_pixel_fails_verification(tmp_path: 
         out.write(data)
     with pytest.raises(Permanent, match="1 values differ from the source"):
         verify(source, tmp_path / "wrong.tif", options)
+
+
+REHEARSED = """
+import sys
+from pathlib import Path
+from anabranch.plugins.raster import sandbox_functions as work
+work.warm_up()
+known, (source, folder) = set(sys.modules), sys.argv[1:]
+looked = work.look(path=source, options={}, settings={}, progress=print)
+options, cog = {"kind": looked["raster"]["kind"]}, f"{folder}/cog.tif"
+work.write(source=source, target=cog, options=options, progress=lambda *_: None)
+work.inspect(source=source, path=cog, options=options, thumbnail=f"{folder}/a.png", progress=print)
+print(sorted(set(sys.modules) - known))
+"""
+
+
+def test_a_call_imports_nothing_that_its_server_could_have_imported(tmp_path: Path) -> None:
+    """Every call is a fork of the server: what is imported in it is imported again in the next."""
+    source = make_raster(tmp_path / "a.tif", picture(), photometric="RGB")
+    program = [sys.executable, "-c", REHEARSED, str(source), str(tmp_path)]
+    done = subprocess.run(program, env=gdal_environment(), capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "[]", done.stderr
+
+
+def test_a_small_raster_gets_one_thread_and_a_large_one_all(tmp_path: Path) -> None:
+    small, large = (make_raster(tmp_path / f"{side}.tif", hills(side, side)) for side in (1024, 1040))
+    assert (choose_threads(small), choose_threads(large)) == (1, 0)

@@ -3,6 +3,7 @@
 from pydantic import AwareDatetime, JsonValue, field_serializer
 
 from anabranch.plugins.raster.models import (
+    Checked,
     CogOptions,
     Compared,
     Notice,
@@ -15,9 +16,12 @@ from anabranch.plugins.stac.facts import Output, RasterItem
 from anabranch.strict_model import StrictModel
 
 __all__ = [
+    "CheckedFile",
     "Cog",
     "CogParams",
     "CogSource",
+    "Cogs",
+    "CogsParams",
     "Plan",
     "Report",
     "ValidateParams",
@@ -43,16 +47,23 @@ class Plan(StrictModel):
 
 
 class ValidateParams(ValidateOptions):
-    """A staged raster, and the caller's options."""
+    """A raster, identified by its checksum or by its version from an earlier `stat`, and the caller's options."""
 
     source: str
-    sha256: str
+    sha256: str | None = None
+    tag: str | None = None
     tiling: Tiling = "auto"
 
     @property
     def options(self) -> ValidateOptions:
         """The options alone."""
         return ValidateOptions(**self.model_dump(include=set(ValidateOptions.model_fields)))
+
+
+class CheckedFile(Checked):
+    """A checked raster, from here on identified by its content."""
+
+    sha256: str
 
 
 class CogSource(StrictModel):
@@ -81,6 +92,12 @@ class CogParams(CogSource):
     tier: Profile
 
 
+class CogsParams(CogSource):
+    """A checked raster, and the profiles of its COGs."""
+
+    tiers: tuple[Profile, ...]
+
+
 class Cog(StrictModel):
     """A COG in the silver tier that is not verified yet."""
 
@@ -88,6 +105,12 @@ class Cog(StrictModel):
     address: str
     size: int
     sha256: str
+
+
+class Cogs(StrictModel):
+    """The COGs of a raster, in the order of their profiles."""
+
+    cogs: tuple[Cog, ...] = ()
 
 
 class VerifyParams(CogSource):

@@ -10,15 +10,19 @@ from anabranch.engine.worker.context import Context
 from anabranch.engine.worker.handler import handler
 from anabranch.errors import AnabranchError, NotFound, Permanent
 from anabranch.plugins.raster.handler_models import (
+    CheckedFile,
     Cog,
     CogParams,
+    Cogs,
+    CogSource,
+    CogsParams,
     Plan,
     ValidateParams,
     Verified,
     VerifyParams,
 )
 from anabranch.plugins.raster.item.publication import COG_TYPE, collect_outputs, name_cog
-from anabranch.plugins.raster.models import Checked, Compared, Inspected, Notice, Written
+from anabranch.plugins.raster.models import Checked, Compared, Inspected, Notice, Profile, Written
 from anabranch.plugins.raster.plan import plan_work, require_single
 from anabranch.plugins.raster.request import RasterRequest
 from anabranch.plugins.raster.sandbox_calls import run_in_sandbox, sandbox_folder
@@ -27,7 +31,7 @@ from anabranch.statements import read_statements
 from anabranch.storage.addresses import parse_address
 from anabranch.storage.attempt_keys import parse_key
 
-__all__ = ["create_cog", "preflight", "validate", "verify"]
+__all__ = ["create_cog", "create_cogs", "preflight", "validate", "verify"]
 
 QUEUE = "raster"
 SQL = Path(__file__).with_name("statements.sql")
@@ -75,13 +79,13 @@ def _warn_of_mask_file(source: str, ctx: Context) -> Iterator[Notice]:
 
 
 @handler("raster.validate", queue=QUEUE, timeout_seconds=3_600)
-def validate(params: ValidateParams, ctx: Context) -> Checked:
-    """Check a raster: format, georeference, pixels, kind; all errors are reported at once."""
+def validate(params: ValidateParams, ctx: Context) -> CheckedFile:
+    """Fetch a raster and check it: format, georeference, pixels, kind; all errors are reported at once."""
     settings = ctx.settings(RasterSettings)
-    path = ctx.storage.fetch(params.source, params.sha256)
-    checked = run_in_sandbox(ctx, "look", Checked, path=path, options=params.options, settings=settings)
+    staged = ctx.storage.stage(params.source, params.sha256, tag=params.tag)
+    checked = run_in_sandbox(ctx, "look", Checked, path=staged.path, options=params.options, settings=settings)
     require_single(checked.pixels, params.tiling, settings)
-    return checked
+    return CheckedFile(**dict(checked), sha256=staged.sha256)
 
 
 @handler("raster.create_cog", queue=QUEUE, timeout_seconds=21_600)
@@ -89,13 +93,29 @@ def create_cog(params: CogParams, ctx: Context) -> Cog:
     """Turn one raster into one Cloud-Optimized GeoTIFF; one that an earlier attempt stored is reused."""
     if (done := ctx.resume()) and done.phase == "put" and _is_there(ctx, cog := Cog.model_validate(done.state)):
         return cog
-    source, target = ctx.storage.fetch(params.source, params.sha256), sandbox_folder(ctx) / "cog.tif"
-    options = params.options(params.tier, ctx.settings(RasterSettings).raster_memory_mb)
-    run_in_sandbox(ctx, "write", Written, source=source, target=target, options=options)
-    output = ctx.storage.put(target, name=name_cog(params.raster.name, params.tier), media_type=COG_TYPE)
-    cog = Cog(tier=params.tier, address=output.address, size=output.size, sha256=output.sha256)
+    cog = _write_cog(params, params.tier, ctx)
     ctx.checkpoint("put", cog.model_dump(mode="json"))
     return cog
+
+
+@handler("raster.create_cogs", queue=QUEUE, timeout_seconds=64_800)
+def create_cogs(params: CogsParams, ctx: Context) -> Cogs:
+    """Turn one raster into a Cloud-Optimized GeoTIFF for each profile; those of an earlier attempt are reused."""
+    done = ctx.resume()
+    stored = {cog.tier: cog for cog in Cogs.model_validate(done.state).cogs if _is_there(ctx, cog)} if done else {}
+    for tier in params.tiers:
+        if tier not in stored:
+            stored[tier] = _write_cog(params, tier, ctx)
+            ctx.checkpoint("put", Cogs(cogs=tuple(stored.values())).model_dump(mode="json"))
+    return Cogs(cogs=tuple(stored[tier] for tier in params.tiers))
+
+
+def _write_cog(params: CogSource, tier: Profile, ctx: Context) -> Cog:
+    source, target = ctx.storage.fetch(params.source, params.sha256), sandbox_folder(ctx) / "cog.tif"
+    options = params.options(tier, ctx.settings(RasterSettings).raster_memory_mb)
+    run_in_sandbox(ctx, "write", Written, source=source, target=target, options=options)
+    output = ctx.storage.put(target, name=name_cog(params.raster.name, tier), media_type=COG_TYPE)
+    return Cog(tier=tier, address=output.address, size=output.size, sha256=output.sha256)
 
 
 def _is_there(ctx: Context, cog: Cog) -> bool:

@@ -30,7 +30,7 @@ from anabranch.plugins.raster.cog.encoding import encoding_of
 from anabranch.plugins.raster.cog.target_area import check_area
 from anabranch.plugins.raster.cog.target_view import count_pixels
 from anabranch.plugins.raster.files.magic_bytes import identify_format
-from anabranch.plugins.raster.files.reader import bounded, open_raster
+from anabranch.plugins.raster.files.reader import bounded, choose_threads, open_raster
 from anabranch.plugins.raster.models import CogOptions, Estimate, Kind, Notice, Repairs, Validated, ValidateOptions
 from anabranch.plugins.raster.settings import RasterSettings
 
@@ -76,7 +76,7 @@ def validate(
     path: Path, options: ValidateOptions = DEFAULT_OPTIONS, settings: RasterSettings = DEFAULT_SETTINGS
 ) -> Validated:
     """All facts of a raster that can be published; else an error with the reason and a remedy."""
-    with bounded(settings.raster_memory_mb), open_raster(path) as src:
+    with bounded(settings.raster_memory_mb, choose_threads(path)), open_raster(path) as src:
         size = path.stat().st_size
         findings = Findings(errors=check_limits(src, size, settings))
         findings.raise_errors()  # a raster over the limits is not read

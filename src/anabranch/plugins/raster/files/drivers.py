@@ -6,8 +6,8 @@ __all__ = ["ALLOWED", "READABLE", "SKIPPED", "gdal_environment"]
 # ignores the name. Both store their georeference inside the file and refer to no other file.
 READABLE = ("GTiff", "JP2OpenJPEG")
 # Warping adds the VRT driver to its own process, so every file is also opened with one named driver.
-# Drivers for our own work: COG writes, MEM and Memory hold masks during vectorization, PNG writes previews.
-ALLOWED = frozenset({*READABLE, "COG", "MEM", "Memory", "PNG"})
+# Drivers for our own work: COG writes, MEM and Memory hold masks during vectorization.
+ALLOWED = frozenset({*READABLE, "COG", "MEM", "Memory"})
 
 # The drivers that GDAL 3.10 and 3.12 have in rasterio's wheels, and those that other builds of them have.
 # A build ignores names that it does not know; `check_drivers` reports drivers that are not listed here.
@@ -25,7 +25,7 @@ KEA, KML, KMLSUPEROVERLAY, KRO, KTX2, L1B, LAN, LCP, Leveller, LIBERTIFF, LIBKML
 File, MapML, MBTiles, MFF, MFF2, MiraMonRaster, MiraMonVector, MongoDBv3, MRF, MrSID, MSGN, MSSQLSpatial, MVT,
 MySQL, NAS, NDF, netCDF, NGSGEOID, NGW, NITF, NOAA_B, NSIDCbin, NTv2, NWT_GRC, NWT_GRD, OAPIF, OCI, ODBC, ODS,
 OGCAPI, OGR_GMT, OGR_PDS, OGR_SDTS, OGR_VRT, OpenFileGDB, OSM, OZI, Parquet, PAux, PCIDSK, PCRaster, PDF, PDS,
-PDS4, PGDump, PGEO, PGeo, PLMOSAIC, PLSCENES, PMTiles, PNM, PostGISRaster, PostgreSQL, PRF, R, Rasterlite,
+PDS4, PGDump, PGEO, PGeo, PLMOSAIC, PLSCENES, PMTiles, PNG, PNM, PostGISRaster, PostgreSQL, PRF, R, Rasterlite,
 RCM, RDB, REC, RIK, RMF, ROI_PAC, RPFTOC, RRASTER, RS2, RST, S102, S104, S111, S57, SAFE, SAGA, SAP_HANA,
 SAR_CEOS, SDE, SDTS, Selafin, SENTINEL2, SGI, SIGDEM, SNAP_TIFF, SNODAS, SOSI, SQLite, SRP, SRTMHGT, STACIT,
 STACTA, SVG, SXF, Terragen, TGA, TIGER, TIL, TileDB, TopoJSON, TSX, UK .NTF, USGSDEM, VDV, VFK, VICAR, VRT,
@@ -68,4 +68,7 @@ def gdal_environment(memory_mb: int = 1024, threads: int = 0) -> dict[str, str]:
         "CPL_DEBUG": "OFF",
         "OPENBLAS_NUM_THREADS": "1",
         "OMP_NUM_THREADS": "1",
+        # glibc keeps the memory of small arrays for the next ones: the kernel need not clear their pages again.
+        "MALLOC_MMAP_THRESHOLD_": str(8 * 2**20),
+        "MALLOC_TRIM_THRESHOLD_": str(32 * 2**20),
     }
