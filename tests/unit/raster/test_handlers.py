@@ -1,5 +1,7 @@
 """The handlers of rasters, called as a worker calls them, without a worker or a database."""
 
+import subprocess
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -185,3 +187,9 @@ def test_the_moment_of_a_request_is_that_in_utc() -> None:
 def test_tr_an_unsupported_file_is_refused_with_how_to_convert_it(name: str, said: str) -> None:
     with pytest.raises(ValidationError, match=f"the extension .{name[2:]}, which.*{said}"):
         RasterRequest(source=f"bronze://{name}", collection="a")
+
+
+def test_a_process_that_calls_handlers_itself_ends_without_a_warning() -> None:
+    program = "from anabranch.plugins.raster.sandbox_calls import _sandbox; _sandbox(256).find_protections()"
+    done = subprocess.run([sys.executable, "-W", "always", "-c", program], capture_output=True, text=True, check=True)
+    assert done.stderr == "", "the sandbox's server is ended with the process"
