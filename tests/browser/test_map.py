@@ -221,8 +221,10 @@ def test_tn13_the_address_holds_the_item_and_the_view(visited: Visit, browser: B
     visited.wrong.clear()  # that there is none
 
 
-def test_tn13_a_shared_address_shows_an_item_that_is_not_on_the_first_page(browser: Browser, served: Served) -> None:
-    made = visit(browser, f"{served.url}/")
+def test_tn13_a_shared_address_shows_an_item_that_is_not_on_the_first_page(
+    context: BrowserContext, served: Served
+) -> None:
+    made = visit(context, f"{served.url}/")
     page = made.page
     expect(page.locator("#items button")).to_have_count(50)
     shown = set(titles(page))
@@ -232,7 +234,7 @@ def test_tn13_a_shared_address_shows_an_item_that_is_not_on_the_first_page(brows
     page.locator("#items button", has_text=title).click()
     expect(page).to_have_url(re.compile(f"item={title}&map="))
     shared = page.url
-    other = visit(browser, shared)
+    other = visit(context, shared)
     expect(other.page.locator("#facts h2")).to_have_text(title)
     expect(other.page.locator("#items button")).to_have_count(51)
     other.page.get_by_role("button", name="Show more").click()

@@ -25,7 +25,7 @@ def write_png(pixels: Array, target: Path) -> None:
     # Filtered photographs have no repetitions to search for; flat areas are runs of zeros.
     packer = zlib.compressobj(1, strategy=zlib.Z_RLE)
     header = struct.pack(">IIBBBBB", width, height, 8, COLOUR_TYPES[count], 0, 0, 0)
-    packed = packer.compress(filtered) + packer.flush()
+    packed = packer.compress(filtered.data) + packer.flush()
     target.write_bytes(SIGNATURE + _chunk(b"IHDR", header) + _chunk(b"IDAT", packed) + _chunk(b"IEND", b""))
 
 
