@@ -68,7 +68,7 @@ def gdal_environment(memory_mb: int = 1024, threads: int = 0) -> dict[str, str]:
         "CPL_DEBUG": "OFF",
         "OPENBLAS_NUM_THREADS": "1",
         "OMP_NUM_THREADS": "1",
-        # glibc keeps the memory of small arrays for the next ones: the kernel need not clear their pages again.
-        "MALLOC_MMAP_THRESHOLD_": str(8 * 2**20),
-        "MALLOC_TRIM_THRESHOLD_": str(32 * 2**20),
+        # What glibc itself would choose after a while: it keeps the memory of arrays for the next ones.
+        "MALLOC_MMAP_THRESHOLD_": str(32 * 2**20),
+        "MALLOC_TRIM_THRESHOLD_": str(64 * 2**20),
     }
