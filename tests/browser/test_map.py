@@ -166,7 +166,7 @@ def test_the_newest_items_come_first_and_more_on_demand(visited: Visit) -> None:
     assert len(set(titles(visited.page))) == 54
 
 
-def test_a_clicked_item_is_drawn_where_it_is(visited: Visit) -> None:
+def test_tn13_a_clicked_item_is_drawn_where_it_is(visited: Visit) -> None:
     choose(visited.page, "classes")
     for colour in ((20, 90, 50), (230, 200, 60), (60, 120, 200), (190, 60, 60)):
         find(visited.page, colour, share=0.01)

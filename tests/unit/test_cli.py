@@ -235,7 +235,7 @@ def test_a_stack_that_fails_in_the_background_says_what_it_would_in_the_foregrou
 
 @pytest.mark.parametrize("command", ["up", "up --detach", "run hello_world"])
 @pytest.mark.parametrize("plugin", ["/nowhere/plugins", "no_such_plugin"])
-def test_a_stack_is_not_started_without_a_plugin_that_the_settings_name(
+def test_tn14_a_stack_is_not_started_without_a_plugin_that_the_settings_name(
     command: str, plugin: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ANABRANCH_PORT", "0")
@@ -499,7 +499,7 @@ ValueError: no
         (["--level", "error", "--grep", "slow"], []),
     ],
 )
-def test_lines_of_logs_are_picked_by_level_and_pattern(
+def test_tn7_lines_of_logs_are_picked_by_level_and_pattern(
     options: list[str], kept: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = read(Log, {"task_id": "a", "node": "work", "index": 0, "attempt": 1, "log": LINES, "metrics": None})
@@ -592,7 +592,7 @@ PUBLISHED = {
         (None, []),
     ],
 )
-def test_a_publishing_job_ends_with_links(result: object, links: list[tuple[str, str]]) -> None:
+def test_tn15_a_publishing_job_ends_with_links(result: object, links: list[tuple[str, str]]) -> None:
     assert find_links("http://x", job(status="completed", result=result)) == links
 
 
@@ -908,7 +908,7 @@ def test_a_workflow_of_a_plugin_that_the_running_stack_lacks_says_so(
     assert explained.message.endswith(f"; the running stack was started without plugin {tmp_path}/new")
 
 
-def test_a_stack_that_stays_uses_the_configured_port_if_it_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tn10_a_stack_that_stays_uses_the_configured_port_if_it_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
     ports: list[int] = []
 
     def run(settings: Settings) -> Stack:
