@@ -104,12 +104,36 @@ def weigh_lots(lots: list[int] = [3, 5, 8]) -> Any:  # noqa: B006  # read once
 Line = Annotated[str, Input(format="line")]
 
 
-@workflow("process_raster", name="Publish a raster", version=2)
+@workflow("process_raster", name="Publish a raster", version=3)
 def process_raster(
     source: Annotated[
         str, Input(format="address", description="The address of the file, like bronze://uploads/…/dem.tif.")
     ],
     collection: Annotated[Line, Input(description="The STAC collection that the item joins.")] = "process_raster",
+    variable: Annotated[
+        Line,
+        Input(
+            maximum=200,
+            description="The variable of a netCDF, HDF5 or GRIB file that has several; an error lists them.",
+        ),
+    ]
+    | None = None,
+    time: Annotated[
+        Line,
+        Input(
+            maximum=200,
+            description="The time of a variable that has several, like 2026-03-21T10:15:00Z,"
+            " or all for a band for each.",
+        ),
+    ]
+    | None = None,
+    sidecars: Annotated[
+        list[Any],
+        Input(
+            maximum=4,
+            description="The addresses of files that belong to the raster: a world file, .prj, .msk or .aux.xml.",
+        ),
+    ] = [],  # noqa: B006  # read once
     input_crs: Annotated[Line, Input(description="The CRS of a file that has none, like EPSG:25832.")] | None = None,
     target_crs: Annotated[Line, Input(description="The CRS to publish in; without it the source's is kept.")]
     | None = None,
@@ -133,9 +157,12 @@ def process_raster(
 ) -> Any:
     """Check a raster, turn it into a Cloud-Optimized GeoTIFF, verify that against the source, and publish it as a STAC item."""  # noqa: E501  # as the file has it
     about: Any = {"input_crs": input_crs, "target_crs": target_crs, "raster_type": raster_type, "tier": tier}
-    planned = preflight(source=source, collection=collection, **about, tiling=tiling, datetime=datetime)
+    chosen: Any = {"variable": variable, "time": time}
+    planned = preflight(
+        source=source, collection=collection, **about, tiling=tiling, datetime=datetime, **chosen, sidecars=sidecars
+    )
     staged = stage(source=source, tag=planned.tag, when=dry_run == False)
-    checked = validate(source=source, sha256=staged.sha256, **about, tiling=tiling)
+    checked = validate(source=source, sha256=staged.sha256, **about, tiling=tiling, **chosen, sidecars=planned.sidecars)
     file: Any = {"source": source, "sha256": staged.sha256, "raster": checked.raster}
     cogs = create_cog.map(checked.tiers, name="cogs", **file, tier=item, target_crs=target_crs)
     verified = verify(

@@ -1,13 +1,13 @@
 """Handlers on rasters: they fetch and store files, and open untrusted files only in a sandbox."""
 
-from collections.abc import Iterator
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from pydantic import BaseModel
 
 from anabranch.engine.worker.context import Context
 from anabranch.engine.worker.handler import handler
-from anabranch.errors import AnabranchError, NotFound
+from anabranch.errors import NotFound
+from anabranch.plugins.raster.formats.prepare import fetch_again, find_sidecars, prepare
 from anabranch.plugins.raster.handler_models import (
     Cog,
     CogParams,
@@ -17,7 +17,7 @@ from anabranch.plugins.raster.handler_models import (
     VerifyParams,
 )
 from anabranch.plugins.raster.item.publication import COG_TYPE, collect_outputs, name_cog
-from anabranch.plugins.raster.models import Checked, Compared, Inspected, Notice, Written
+from anabranch.plugins.raster.models import Checked, Compared, Inspected, Written
 from anabranch.plugins.raster.plan import plan_work, require_single
 from anabranch.plugins.raster.request import RasterRequest
 from anabranch.plugins.raster.sandbox_calls import run_in_sandbox, sandbox_folder
@@ -32,31 +32,18 @@ QUEUE = "raster"
 def preflight(params: RasterRequest, ctx: Context) -> Plan:
     """Return the plan for a raster; the file is not read."""
     plan = plan_work(params, ctx.storage.stat(params.source), ctx.settings(RasterSettings))
-    return plan.model_copy(update={"warnings": tuple(_warn_of_mask_file(params.source, ctx))})
-
-
-def _warn_of_mask_file(source: str, ctx: Context) -> Iterator[Notice]:
-    """Warn of a separate mask file beside the raster, which is not read."""
-    try:
-        beside = ctx.storage.stat(f"{source}.msk")
-    except AnabranchError:  # it does not exist or can't be checked: no reason to fail
-        return
-    name = PurePosixPath(beside.key).name
-    ignored = (
-        f"The mask file {name} beside the raster is not read: all pixels count as data unless the file says otherwise."
-    )
-    how = "To use it, write it into the raster: gdal_translate --config GDAL_TIFF_INTERNAL_MASK YES."
-    yield Notice(code="raster.mask_beside", message=f"{ignored} {how}")
+    return plan.model_copy(update={"sidecars": tuple(find_sidecars(ctx, params.source, params.sidecars))})
 
 
 @handler("raster.validate", queue=QUEUE, timeout_seconds=3_600)
 def validate(params: ValidateParams, ctx: Context) -> Checked:
     """Check a raster: format, georeference, pixels, kind; all errors are reported at once."""
     settings = ctx.settings(RasterSettings)
-    path = ctx.storage.fetch(params.source, params.sha256)
-    checked = run_in_sandbox(ctx, "look", Checked, path=path, options=params.options, settings=settings)
+    prepared = prepare(ctx, params.source, params.sha256, params.choice)
+    options = prepared.adapt(params.options)
+    checked = run_in_sandbox(ctx, "look", Checked, path=prepared.path, options=options, settings=settings)
     require_single(checked.pixels, params.tiling, settings)
-    return checked
+    return prepared.complete(checked)
 
 
 @handler("raster.create_cog", queue=QUEUE, timeout_seconds=21_600)
@@ -64,7 +51,8 @@ def create_cog(params: CogParams, ctx: Context) -> Cog:
     """Turn one raster into one Cloud-Optimized GeoTIFF; one that an earlier attempt stored is reused."""
     if (done := ctx.resume()) and done.phase == "put" and _is_there(ctx, cog := Cog.model_validate(done.state)):
         return cog
-    source, target = ctx.storage.fetch(params.source, params.sha256), sandbox_folder(ctx) / "cog.tif"
+    source = fetch_again(ctx, params.source, params.sha256, params.raster)
+    target = sandbox_folder(ctx) / "cog.tif"
     options = params.options(params.tier, ctx.settings(RasterSettings).raster_memory_mb)
     run_in_sandbox(ctx, "write", Written, source=source, target=target, options=options)
     output = ctx.storage.put(target, name=name_cog(params.raster.name, params.tier), media_type=COG_TYPE)
@@ -84,7 +72,7 @@ def _is_there(ctx: Context, cog: Cog) -> bool:
 @handler("raster.verify", queue=QUEUE, timeout_seconds=7_200)
 def verify(params: VerifyParams, ctx: Context) -> Verified:
     """Compare the COGs with their source, pixel by pixel where nothing was resampled, and collect the outputs."""
-    source = ctx.storage.fetch(params.source, params.sha256)
+    source = fetch_again(ctx, params.source, params.sha256, params.raster, verify=True)
     paths = [ctx.storage.fetch(cog.address, cog.sha256) for cog in params.cogs]
     memory, thumbnail = ctx.settings(RasterSettings).raster_memory_mb, sandbox_folder(ctx) / "thumbnail.png"
     first, *others = (

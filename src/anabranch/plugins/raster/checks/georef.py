@@ -121,7 +121,7 @@ def _no_transform(src: DatasetReader) -> Permanent:
         code="raster.no_georeference",
         remedy="Rectify it first, for example with `gdalwarp`: only you know which model and elevation fit."
         if points or src.rpcs
-        else "Write its origin and pixel size into the file; sidecar files like .tfw are not read.",
+        else "Write its origin and pixel size into the file, or send its world file along, like a.tfw of a.tif.",
     )
 
 
