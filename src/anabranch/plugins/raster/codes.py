@@ -31,7 +31,7 @@ CODES: tuple[Code, ...] = (
     Code("raster.kind", Kind.TASK, "The raster is not of the declared kind.", "Omit `raster_type`, or declare the one that the message names."),
     Code("raster.library", Kind.TASK, "GDAL can't process the raster; the message is GDAL's own.", "Rewrite the file with `gdal_translate -of COG`, and send that."),
     Code("raster.missing", Kind.TASK, "The file is not on the machine.", "Stage it again, then retry."),
-    Code("raster.no_georeference", Kind.TASK, "The raster has no geotransform, or only control points or RPCs.", "Write its origin and pixel size into the file, or rectify it first."),
+    Code("raster.no_georeference", Kind.TASK, "The raster has no geotransform, or only control points or RPCs.", "Send its world file along, give `target_crs` to have it warped by its control points, or rectify it first."),
     Code("raster.not_written", Kind.TASK, "The COG could not be written.", "Open the file elsewhere to check that it is complete; upload it again."),
     Code("raster.reprojection", Kind.TASK, "The raster can't be reprojected to `target_crs`.", "Choose one that covers the raster's area."),
     Code("raster.rotated", Kind.TASK, "The raster is rotated or sheared.", "Give `target_crs` (the raster's own is allowed) to have it resampled."),
