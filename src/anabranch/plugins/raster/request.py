@@ -7,8 +7,8 @@ from typing import Literal
 
 from pydantic import ValidationInfo, field_validator
 
+from anabranch.geo.sidecar_names import find_kind, sidecar_names
 from anabranch.plugins.raster.files.magic_bytes import SUFFIXES, how_to_convert
-from anabranch.plugins.raster.formats.sidecar_names import find_kind, sidecar_names
 from anabranch.plugins.raster.models import CRS_PATTERN, Kind, ProfileName, ValidateOptions
 from anabranch.plugins.stac.names import is_collection_id
 

@@ -13,6 +13,7 @@ from rasterio._err import CPLE_BaseError  # rasterio raises it where GDAL fails;
 from rasterio.errors import RasterioError
 
 from anabranch.errors import Permanent
+from anabranch.geo.sidecar_names import SidecarKind
 from anabranch.plugins.raster.checks import validate
 from anabranch.plugins.raster.cog import target_view, verify
 from anabranch.plugins.raster.cog import write as cog
@@ -21,7 +22,6 @@ from anabranch.plugins.raster.files.codecs import gdal_message
 from anabranch.plugins.raster.files.reader import check_drivers
 from anabranch.plugins.raster.formats.extract import extract as extract_raster
 from anabranch.plugins.raster.formats.models import Choice, Extracted
-from anabranch.plugins.raster.formats.sidecar_names import SidecarKind
 from anabranch.plugins.raster.item import footprint, preview, projection
 from anabranch.plugins.raster.models import (
     Checked,

@@ -62,7 +62,8 @@ def locate(src: DatasetReader) -> Affine:
     found: Affine = src.transform
     if not found.is_identity or len(src.gcps[0]) < MIN_POINTS:
         return found
-    return from_gcps(src.gcps[0])
+    fitted: Affine = from_gcps(src.gcps[0])
+    return fitted
 
 
 def crs_of(src: DatasetReader) -> CRS | None:

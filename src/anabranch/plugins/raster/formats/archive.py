@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from anabranch.errors import Permanent
+from anabranch.geo.sidecar_names import SidecarKind, find_kind, sidecar_names
 from anabranch.plugins.raster.files.magic_bytes import HEAD_BYTES, FileFormat, identify_bytes
 from anabranch.plugins.raster.formats.choose import show_text
-from anabranch.plugins.raster.formats.sidecar_names import SidecarKind, find_kind, sidecar_names
 from anabranch.plugins.raster.models import Notice
 from anabranch.plugins.raster.settings import RasterSettings
 

@@ -11,6 +11,7 @@ from rasterio.crs import CRS
 from rasterio.io import DatasetReader
 
 from anabranch.errors import Permanent
+from anabranch.geo.sidecar_names import SidecarKind
 from anabranch.plugins.raster.checks.combined_errors import raise_all
 from anabranch.plugins.raster.checks.limits import check_limits
 from anabranch.plugins.raster.files.magic_bytes import FileFormat
@@ -20,7 +21,6 @@ from anabranch.plugins.raster.formats.choose import ALL_TIMES, choose_steps, cho
 from anabranch.plugins.raster.formats.contents import Step, Variable, list_variables
 from anabranch.plugins.raster.formats.geotiff import Copy, Progress, compare_geotiff, write_geotiff
 from anabranch.plugins.raster.formats.models import Choice, Extracted
-from anabranch.plugins.raster.formats.sidecar_names import SidecarKind
 from anabranch.plugins.raster.formats.sidecars import Additions, read_additions
 from anabranch.plugins.raster.models import Notice, Origin, Times
 from anabranch.plugins.raster.settings import RasterSettings

@@ -7,9 +7,9 @@ from pathlib import Path, PurePosixPath
 
 from anabranch.engine.worker.context import Context
 from anabranch.errors import AnabranchError, Permanent
+from anabranch.geo.sidecar_names import find_kind, sidecar_names
 from anabranch.plugins.raster.files.magic_bytes import identify_format
 from anabranch.plugins.raster.formats.models import Choice, Extracted
-from anabranch.plugins.raster.formats.sidecar_names import find_kind, sidecar_names
 from anabranch.plugins.raster.models import Checked, Kind, Sidecar, Validated, ValidateOptions
 from anabranch.plugins.raster.sandbox_calls import run_in_sandbox, sandbox_folder
 from anabranch.plugins.raster.settings import RasterSettings

@@ -12,11 +12,11 @@ from rasterio.errors import CRSError
 from rasterio.io import DatasetReader
 
 from anabranch.errors import Permanent
+from anabranch.geo.aux_xml import AuxMetadata, read_aux
+from anabranch.geo.sidecar_names import SidecarKind
 from anabranch.plugins.raster.checks.bands import fits, mask_kind
 from anabranch.plugins.raster.files.reader import open_raster
-from anabranch.plugins.raster.formats.aux_xml import AuxMetadata, read_aux
 from anabranch.plugins.raster.formats.choose import show_text
-from anabranch.plugins.raster.formats.sidecar_names import SidecarKind
 from anabranch.plugins.raster.models import Notice
 
 __all__ = ["Additions", "read_additions"]
