@@ -12,7 +12,8 @@ import rasterio
 from affine import Affine
 
 from anabranch.errors import Permanent
-from anabranch.plugins.raster.files.reader import quiet
+from anabranch.plugins.raster.files.magic_bytes import FileFormat
+from anabranch.plugins.raster.files.reader import open_as, quiet
 from anabranch.plugins.raster.formats.extract import extract
 from anabranch.plugins.raster.formats.models import Choice, Extracted
 from anabranch.plugins.raster.settings import RasterSettings
@@ -204,6 +205,26 @@ def test_r3_other_single_files_keep_their_pixels(
         assert src.transform == GRID
     assert made.origin is not None
     assert made.origin.driver == driver
+
+
+def test_a_dted_cell_keeps_its_pixels(take: Take, tmp_path: Path) -> None:
+    cell = Affine(1 / 120, 0, 10 - 1 / 240, 0, -1 / 120, 11 + 1 / 240)  # farther north, cells have fewer columns
+    plain = make_raster(tmp_path / "plain.tif", hills(121, 121, "int16"), crs="EPSG:4326", transform=cell)
+    rasterio.shutil.copy(plain, tmp_path / "n10.dt0", driver="DTED")
+    _, path = take(tmp_path / "n10.dt0")
+    with rasterio.open(path) as src:
+        assert np.array_equal(src.read(), hills(121, 121, "int16"))
+        assert src.crs.to_epsg() == 4326
+
+
+def test_a_driver_that_gdal_lacks_is_named_with_the_conversion(tmp_path: Path) -> None:
+    path = make_raster(tmp_path / "a.ecw", hills(30, 20))
+    with pytest.raises(
+        Permanent, match=r"a.ecw is an ECW file, and this build of GDAL .* has no driver ECW"
+    ) as refused:
+        open_as(path, FileFormat("an ECW file", drivers=("ECW",)), "ECW", path)
+    assert refused.value.code == "raster.driver_missing"
+    assert "`gdal_translate -of COG a.ecw out.tif`" in refused.value.remedy
 
 
 def test_a_zip_with_a_raster_and_its_sidecars(take: Take, bare: Path, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from anabranch.plugins.raster.formats.extract import extract
 from anabranch.plugins.raster.formats.models import Choice, Extracted
 from anabranch.plugins.raster.settings import RasterSettings
 from tests.support.formats import SHAPE, Dimensions, Kind, Variables, climate, make_grib, make_netcdf
-from tests.support.rasters import hills, make_raster
+from tests.support.rasters import Pixels, hills, make_raster
 
 DAYS: Dimensions = {"time": ([0, 1, 2.5, 3], {"units": "days since 2020-01-15", "calendar": "standard"})}
 KELVIN = {"units": "K", "scale_factor": 0.01, "add_offset": 273.15, "long_name": "air temperature", "_FillValue": -9999}
@@ -191,6 +191,44 @@ def test_curvilinear_grids_are_refused(reason: Callable[..., Permanent], tmp_pat
         made.coordinates, made[:] = "lat lon", 2
     error = reason(path)
     assert (error.code, "gdalwarp -geoloc" in error.remedy) == ("raster.no_georeference", True)
+
+
+def make_rows(path: Path, latitudes: Pixels) -> Path:
+    """A netCDF file with rows at these latitudes."""
+    import netCDF4
+
+    with netCDF4.Dataset(path, "w") as file:
+        for name, unit, values in (("lat", "degrees_north", latitudes), ("lon", "degrees_east", np.arange(0, 360, 3))):
+            file.createDimension(name, len(values))
+            axis = file.createVariable(name, "f8", (name,))
+            axis.units, axis[:] = unit, values
+        file.createVariable("t", "f4", ("lat", "lon"))[:] = 1
+    return path
+
+
+def test_r2_rows_of_a_gaussian_grid_are_a_warning(take: Take, tmp_path: Path) -> None:
+    latitudes = np.degrees(np.arcsin(np.polynomial.legendre.leggauss(64)[0]))
+    made, _ = take(make_rows(tmp_path / "a.nc", latitudes))
+    assert [notice.code for notice in made.notices] == ["raster.crs_assumed", "raster.uneven_rows"]
+    assert "up to 0.0" in made.notices[1].message
+
+
+def test_r2_rows_that_would_move_by_half_a_pixel_are_refused(reason: Callable[..., Permanent], tmp_path: Path) -> None:
+    latitudes = 40 + np.linspace(0, 1, 80) ** 1.2
+    assert reason(make_rows(tmp_path / "a.nc", latitudes)).code == "raster.no_georeference"
+
+
+def test_variables_of_text_are_not_listed(reason: Callable[..., Permanent], take: Take, many: Path) -> None:
+    import netCDF4
+
+    with netCDF4.Dataset(many, "a") as file:
+        file.createVariable("names", "S1", ("lat", "lon"))
+    assert "names" not in reason(many).message
+
+
+def test_a_file_without_a_grid_is_refused(reason: Callable[..., Permanent], tmp_path: Path) -> None:
+    error = reason(make_netcdf(tmp_path / "a.nc", {}))
+    assert "without a variable of two dimensions or more" in error.message
 
 
 def test_grib_messages_are_variables_with_times(take: Take, tmp_path: Path, reason: Callable[..., Permanent]) -> None:

@@ -20,6 +20,7 @@ MAX_LAYERS = 100_000
 _COORDINATES = ("coordinates", "bounds", "climatology", "cell_measures")
 # Dimensions whose values are bands of one raster; every other one but time makes variables of its own.
 _BANDS = ("band", "bands", "wavelength", "phony_dim_")
+_TEXT = "(8-bit character)"
 Tags = Mapping[str, str]
 
 
@@ -63,6 +64,12 @@ class _Layer:
 
 def list_variables(path: Path, found: FileFormat, wanted: str | None = None) -> tuple[Variable, ...]:
     """The variables of a file, or only the wanted one where it has that; by the first driver that finds any."""
+    if '"' in str(path.resolve()):
+        raise Permanent(
+            f"{path.name} has a quotation mark in its name, which GDAL can't open",
+            code="raster.format",
+            remedy="Rename the file.",
+        )
     errors: list[Permanent] = []
     for driver in found.drivers:
         try:
@@ -70,14 +77,12 @@ def list_variables(path: Path, found: FileFormat, wanted: str | None = None) -> 
                 return variables
         except Permanent as error:
             errors.append(error)
-    raise (
-        errors[0]
-        if errors
-        else Permanent(
-            f"{path.name} is {found.title} without a variable of two dimensions or more",
-            code="raster.variable",
-            remedy="Send a file with a grid: at least rows and columns.",
-        )
+    if errors and any(error.code != "raster.damaged" for error in errors):
+        raise next(error for error in errors if error.code != "raster.damaged")
+    raise Permanent(
+        f"{path.name} is {found.title} without a variable of two dimensions or more, or it is damaged",
+        code="raster.damaged" if errors else "raster.variable",
+        remedy="Send a file with a grid: at least rows and columns. Upload it again if it should have one.",
     )
 
 
@@ -92,21 +97,33 @@ def _list(path: Path, found: FileFormat, driver: str, wanted: str | None) -> tup
         reported = {base: reported[base]}
     inside = "HDF5Image" if driver == "HDF5" else driver
     variables: list[Variable] = []
+    errors: list[Permanent] = []
     for name, dataset in islice(reported.items(), MAX_VARIABLES):
-        with open_as(path, found, inside, dataset) as src:
-            variables += _describe(src, inside, dataset, name)
+        try:
+            with open_as(path, found, inside, dataset) as src:
+                variables += _describe(src, inside, dataset, name)
+        except Permanent as error:  # one that can't be read does not hide the others
+            errors.append(error)
+    if not variables and errors:
+        raise errors[0]
     others = frozenset[str]().union(*(each.names_of_others for each in variables))
     return tuple(each for each in variables if each.name not in others) or tuple(variables)
 
 
 def _reported(src: DatasetReader, path: Path) -> dict[str, str]:
     """The datasets that GDAL reports for this very file, by the names of their variables; no other name is opened."""
-    names = (value for key, value in src.tags(ns="SUBDATASETS").items() if key.endswith("_NAME"))
+    tags = src.tags(ns="SUBDATASETS")
+    titles = {key.removesuffix("_DESC"): value for key, value in tags.items() if key.endswith("_DESC")}
+    names = (
+        value
+        for key, value in tags.items()
+        if key.endswith("_NAME") and not titles.get(key.removesuffix("_NAME"), "").endswith(_TEXT)
+    )
     starts = (f'NETCDF:"{path}":', f'HDF5:"{path}"://', f'HDF5:"{path}":')
     found: dict[str, str] = {}
     for dataset in names:
         start = next((start for start in starts if dataset.startswith(start)), None)
-        if start is not None and '"' not in str(path):
+        if start is not None:
             found[dataset.removeprefix(start)] = dataset
     return found
 
@@ -117,6 +134,12 @@ def _describe(src: DatasetReader, driver: str, dataset: Path | str, name: str) -
             f"{name} has {src.count:,} layers, over the limit of {MAX_LAYERS:,}",
             code="raster.too_large",
             remedy="Split the file, for example by year.",
+        )
+    if src.width < 1 or src.height < 1:
+        raise Permanent(
+            f"{name} has no regular grid: its rows are of different lengths",
+            code="raster.no_georeference",
+            remedy="Interpolate it to a regular grid first, for example with `cdo setgridtype,regular`.",
         )
     layers = list((_read_messages if driver == "GRIB" else _read_layers)(src, name))
     groups: dict[tuple[str, tuple[tuple[str, str], ...]], list[_Layer]] = {}

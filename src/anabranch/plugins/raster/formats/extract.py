@@ -69,6 +69,7 @@ def extract(
             added = read_additions(src, sidecars)
             _assume_degrees(src, added, choice)
             _refuse_curvilinear(src, path.name, chosen)
+            added.notices += _check_rows(src, path.name, chosen)
             origin = _describe_origin(found, chosen, choice, unpacked, added)
             file = str(path.relative_to(folder)) if unpacked else ""
             if not found.readable or added.applied:
@@ -148,11 +149,29 @@ def _has_degrees(tags: Mapping[str, str]) -> bool:
 def _refuse_curvilinear(src: DatasetReader, name: str, chosen: _Chosen) -> None:
     if chosen.variable is None or not src.transform.is_identity or "GEOLOCATION" not in src.tag_namespaces():
         return
-    raise Permanent(
-        f"{show_text(chosen.variable.name)} of {name} has coordinates for each pixel, and no regular grid",
+    raise _irregular(name, chosen)
+
+
+def _irregular(name: str, chosen: _Chosen) -> Permanent:
+    variable = show_text(chosen.variable.name if chosen.variable else "the raster")
+    return Permanent(
+        f"{variable} of {name} has no regular grid: its coordinates are uneven, or one for each pixel",
         code="raster.no_georeference",
         remedy="Rectify it first: `gdalwarp -geoloc -t_srs EPSG:4326`; only you know which resolution fits.",
     )
+
+
+def _check_rows(src: DatasetReader, name: str, chosen: _Chosen) -> list[Notice]:
+    """GDAL places the rows of a Gaussian grid evenly; a warning where none of them moves by half a pixel."""
+    rows = [float(part) for part in src.tags(ns="GEOLOCATION2").get("Y_VALUES", "").strip("{}").split(",") if part]
+    if len(rows) != src.height:
+        return []
+    grid, rows = src.transform, sorted(rows, reverse=src.transform.e < 0)
+    apart = max(abs(grid.f + (place + 0.5) * grid.e - row) for place, row in enumerate(rows))
+    if apart > abs(grid.e) / 2:
+        raise _irregular(name, chosen)
+    message = f"The latitudes are not spaced evenly, but rows are: they are up to {apart:.2g} degrees off."
+    return [Notice(code="raster.uneven_rows", message=message)]
 
 
 def _plan_copy(src: DatasetReader, chosen: _Chosen, bands: tuple[int, ...], added: Additions) -> Copy:
