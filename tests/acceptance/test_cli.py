@@ -364,6 +364,16 @@ def test_a_file_is_uploaded_and_its_address_passed(shell: Shell, tmp_path: Path)
     shell(f"submit echo -p message=@{tmp_path}/none", code=5)
 
 
+def test_sidecars_go_with_the_raster_that_they_belong_to(shell: Shell, tmp_path: Path) -> None:
+    for name in ("a.tif", "a.tfw", "a.prj", "b.tif"):
+        (tmp_path / name).write_text(name)
+    rows = shell.json(f"submit process_raster -p source=@{tmp_path} -p dry_run=true --wait")
+    assert [Path(row["file"]).name for row in rows] == ["a.tif", "b.tif"]
+    plans = [shell.json(f"status {row['job_id']}")["result"]["plan"] for row in rows]
+    kinds = [sorted(sidecar["kind"] for sidecar in plan["sidecars"]) for plan in plans]
+    assert kinds == [["prj", "world"], []]
+
+
 @pytest.mark.parametrize("command", ["submit", "run"])
 def test_tn11_nothing_is_uploaded_for_a_job_with_mistakes_and_all_of_them_are_reported(
     shell: Shell, tmp_path: Path, command: str

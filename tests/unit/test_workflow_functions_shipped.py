@@ -108,6 +108,30 @@ def process_raster(
         str, Input(format="address", description="The address of the file, like bronze://uploads/…/dem.tif.")
     ],
     collection: Annotated[Line, Input(description="The STAC collection that the item joins.")] = "process_raster",
+    variable: Annotated[
+        Line,
+        Input(
+            maximum=200,
+            description="The variable of a netCDF, HDF5 or GRIB file that has several; an error lists them.",
+        ),
+    ]
+    | None = None,
+    time: Annotated[
+        Line,
+        Input(
+            maximum=200,
+            description="The time of a variable that has several, like 2026-03-21T10:15:00Z,"
+            " or all for a band for each.",
+        ),
+    ]
+    | None = None,
+    sidecars: Annotated[
+        list[Any],
+        Input(
+            maximum=4,
+            description="The addresses of files that belong to the raster: a world file, .prj, .msk or .aux.xml.",
+        ),
+    ] = [],  # noqa: B006  # read once
     input_crs: Annotated[Line, Input(description="The CRS of a file that has none, like EPSG:25832.")] | None = None,
     target_crs: Annotated[Line, Input(description="The CRS to publish in; without it the source's is kept.")]
     | None = None,
@@ -131,8 +155,19 @@ def process_raster(
 ) -> Any:
     """Check a raster, turn it into a Cloud-Optimized GeoTIFF, verify that against the source, and publish it as a STAC item."""  # noqa: E501  # as the file has it
     about: Any = {"input_crs": input_crs, "target_crs": target_crs, "raster_type": raster_type, "tier": tier}
-    planned = preflight(source=source, collection=collection, **about, tiling=tiling, datetime=datetime)
-    checked = validate(source=source, tag=planned.tag, **about, tiling=tiling, when=dry_run == False)
+    chosen: Any = {"variable": variable, "time": time}
+    planned = preflight(
+        source=source, collection=collection, **about, tiling=tiling, datetime=datetime, **chosen, sidecars=sidecars
+    )
+    checked = validate(
+        source=source,
+        tag=planned.tag,
+        **about,
+        tiling=tiling,
+        **chosen,
+        sidecars=planned.sidecars,
+        when=dry_run == False,
+    )
     file: Any = {"source": source, "sha256": checked.sha256, "raster": checked.raster}
     made = create_cogs.options(name="cogs")(**file, tiers=checked.tiers, target_crs=target_crs)
     verified = verify(

@@ -2,12 +2,14 @@
 
 from pydantic import AwareDatetime, JsonValue, field_serializer
 
+from anabranch.plugins.raster.formats.models import Choice
 from anabranch.plugins.raster.models import (
     Checked,
     CogOptions,
     Compared,
     Notice,
     Profile,
+    Sidecar,
     Validated,
     ValidateOptions,
 )
@@ -44,6 +46,7 @@ class Plan(StrictModel):
     tiers: tuple[Profile, ...]
     outputs: tuple[str, ...]
     warnings: tuple[Notice, ...] = ()
+    sidecars: tuple[Sidecar, ...] = ()
 
 
 class ValidateParams(ValidateOptions):
@@ -53,11 +56,19 @@ class ValidateParams(ValidateOptions):
     sha256: str | None = None
     tag: str | None = None
     tiling: Tiling = "auto"
+    variable: str | None = None
+    time: str | None = None
+    sidecars: tuple[Sidecar, ...] = ()
 
     @property
     def options(self) -> ValidateOptions:
         """The options alone."""
         return ValidateOptions(**self.model_dump(include=set(ValidateOptions.model_fields)))
+
+    @property
+    def choice(self) -> Choice:
+        """What is taken of a file that is no plain GeoTIFF."""
+        return Choice(variable=self.variable, time=self.time, input_crs=self.input_crs, sidecars=self.sidecars)
 
 
 class CheckedFile(Checked):

@@ -1,14 +1,14 @@
 """Handlers on rasters: they fetch and store files, and open untrusted files only in a sandbox."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from pydantic import BaseModel
 
 from anabranch.engine.worker.context import Context
 from anabranch.engine.worker.handler import handler
-from anabranch.errors import AnabranchError, NotFound, Permanent
+from anabranch.errors import NotFound, Permanent
+from anabranch.plugins.raster.formats.prepare import fetch_again, find_sidecars, prepare
 from anabranch.plugins.raster.handler_models import (
     CheckedFile,
     Cog,
@@ -22,7 +22,7 @@ from anabranch.plugins.raster.handler_models import (
     VerifyParams,
 )
 from anabranch.plugins.raster.item.publication import COG_TYPE, collect_outputs, name_cog
-from anabranch.plugins.raster.models import Checked, Compared, Inspected, Notice, Profile, Written
+from anabranch.plugins.raster.models import Checked, Compared, Inspected, Profile, Written
 from anabranch.plugins.raster.plan import plan_work, require_single
 from anabranch.plugins.raster.request import RasterRequest
 from anabranch.plugins.raster.sandbox_calls import run_in_sandbox, sandbox_folder
@@ -44,7 +44,7 @@ def preflight(params: RasterRequest, ctx: Context) -> Plan:
     if DRAFT_ADDRESS.match(params.source):
         _require_own_output(params.source, ctx)
     plan = plan_work(params, ctx.storage.stat(params.source), ctx.settings(RasterSettings))
-    return plan.model_copy(update={"warnings": tuple(_warn_of_mask_file(params.source, ctx))})
+    return plan.model_copy(update={"sidecars": tuple(find_sidecars(ctx, params.source, params.sidecars))})
 
 
 def _require_own_output(source: str, ctx: Context) -> None:
@@ -64,28 +64,15 @@ def _require_own_output(source: str, ctx: Context) -> None:
     )
 
 
-def _warn_of_mask_file(source: str, ctx: Context) -> Iterator[Notice]:
-    """Warn of a separate mask file beside the raster, which is not read."""
-    try:
-        beside = ctx.storage.stat(f"{source}.msk")
-    except AnabranchError:  # it does not exist or can't be checked: no reason to fail
-        return
-    name = PurePosixPath(beside.key).name
-    ignored = (
-        f"The mask file {name} beside the raster is not read: all pixels count as data unless the file says otherwise."
-    )
-    how = "To use it, write it into the raster: gdal_translate --config GDAL_TIFF_INTERNAL_MASK YES."
-    yield Notice(code="raster.mask_beside", message=f"{ignored} {how}")
-
-
 @handler("raster.validate", queue=QUEUE, timeout_seconds=3_600)
 def validate(params: ValidateParams, ctx: Context) -> CheckedFile:
     """Fetch a raster and check it: format, georeference, pixels, kind; all errors are reported at once."""
     settings = ctx.settings(RasterSettings)
-    staged = ctx.storage.stage(params.source, params.sha256, tag=params.tag)
-    checked = run_in_sandbox(ctx, "look", Checked, path=staged.path, options=params.options, settings=settings)
+    prepared = prepare(ctx, params.source, params.sha256, params.choice, tag=params.tag)
+    options = prepared.adapt(params.options)
+    checked = run_in_sandbox(ctx, "look", Checked, path=prepared.path, options=options, settings=settings)
     require_single(checked.pixels, params.tiling, settings)
-    return CheckedFile(**dict(checked), sha256=staged.sha256)
+    return CheckedFile(**dict(prepared.complete(checked)), sha256=prepared.sha256)
 
 
 @handler("raster.create_cog", queue=QUEUE, timeout_seconds=21_600)
@@ -111,7 +98,8 @@ def create_cogs(params: CogsParams, ctx: Context) -> Cogs:
 
 
 def _write_cog(params: CogSource, tier: Profile, ctx: Context) -> Cog:
-    source, target = ctx.storage.fetch(params.source, params.sha256), sandbox_folder(ctx) / "cog.tif"
+    source = fetch_again(ctx, params.source, params.sha256, params.raster)
+    target = sandbox_folder(ctx) / "cog.tif"
     options = params.options(tier, ctx.settings(RasterSettings).raster_memory_mb)
     run_in_sandbox(ctx, "write", Written, source=source, target=target, options=options)
     output = ctx.storage.put(target, name=name_cog(params.raster.name, tier), media_type=COG_TYPE)
@@ -129,7 +117,7 @@ def _is_there(ctx: Context, cog: Cog) -> bool:
 @handler("raster.verify", queue=QUEUE, timeout_seconds=7_200)
 def verify(params: VerifyParams, ctx: Context) -> Verified:
     """Compare the COGs with their source, pixel by pixel where nothing was resampled, and collect the outputs."""
-    source = ctx.storage.fetch(params.source, params.sha256)
+    source = fetch_again(ctx, params.source, params.sha256, params.raster, verify=True)
     paths = [ctx.storage.fetch(cog.address, cog.sha256) for cog in params.cogs]
     memory, thumbnail = ctx.settings(RasterSettings).raster_memory_mb, sandbox_folder(ctx) / "thumbnail.png"
     first, *others = (

@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import ValidationInfo, field_validator
 
+from anabranch.geo.sidecar_names import find_kind, sidecar_names
 from anabranch.plugins.raster.files.magic_bytes import SUFFIXES, how_to_convert
 from anabranch.plugins.raster.models import CRS_PATTERN, Kind, ProfileName, ValidateOptions
 from anabranch.plugins.stac.names import is_collection_id
@@ -24,6 +25,9 @@ class RasterRequest(ValidateOptions):
     collection: str
     tiling: Tiling = "auto"
     datetime: str | None = None
+    variable: str | None = None
+    time: str | None = None
+    sidecars: tuple[str, ...] = ()
 
     @field_validator("source")
     @classmethod
@@ -36,6 +40,17 @@ class RasterRequest(ValidateOptions):
                 f" {how_to_convert(suffix, name)} Supported extensions: {', '.join(sorted(SUFFIXES))}"
             )
         return source
+
+    @field_validator("sidecars")
+    @classmethod
+    def _check_sidecars(cls, given: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        source = PurePosixPath(info.data.get("source", "")).name
+        odd = [name for name in (PurePosixPath(address).name for address in given) if not find_kind(name, source)]
+        if odd and source:
+            raise ValueError(
+                f"{odd[0][-80:]} is no sidecar of {source[-80:]}. Give files like {', '.join(sidecar_names(source))}"
+            )
+        return given
 
     @field_validator("input_crs", "target_crs")
     @classmethod

@@ -1,5 +1,6 @@
 """Functions on untrusted files that run in the sandbox: JSON in, JSON out (decision 011)."""
 
+import os
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
@@ -13,12 +14,15 @@ from rasterio._err import CPLE_BaseError  # rasterio raises it where GDAL fails;
 from rasterio.errors import RasterioError
 
 from anabranch.errors import Permanent
+from anabranch.geo.sidecar_names import SidecarKind
 from anabranch.plugins.raster.checks import validate
 from anabranch.plugins.raster.cog import target_view, verify
 from anabranch.plugins.raster.cog import write as cog
 from anabranch.plugins.raster.cog.encoding import encoding_of
 from anabranch.plugins.raster.files.codecs import gdal_message
 from anabranch.plugins.raster.files.reader import check_drivers
+from anabranch.plugins.raster.formats.extract import extract as extract_raster
+from anabranch.plugins.raster.formats.models import Choice, Extracted
 from anabranch.plugins.raster.item import footprint, preview, projection
 from anabranch.plugins.raster.models import (
     Checked,
@@ -33,7 +37,7 @@ from anabranch.plugins.raster.models import (
 from anabranch.plugins.raster.settings import RasterSettings
 from anabranch.plugins.stac.facts import Footprint
 
-__all__ = ["check", "inspect", "look", "warm_up", "write"]
+__all__ = ["check", "extract", "inspect", "look", "warm_up", "write"]
 
 check_drivers()
 
@@ -66,6 +70,34 @@ def _in_sandbox(work: Callable[..., BaseModel]) -> Callable[..., object]:
             ) from error
 
     return call
+
+
+@_in_sandbox
+def extract(
+    source: Path,
+    folder: Path,
+    choice: Choice,
+    settings: RasterSettings,
+    world: Path | None = None,
+    prj: Path | None = None,
+    mask: Path | None = None,
+    aux: Path | None = None,
+    *,
+    progress: cog.Progress,
+) -> Extracted:
+    """Make the GeoTIFF of a choice among the contents of a file."""
+    given: dict[SidecarKind, Path | None] = {"world": world, "prj": prj, "mask": mask, "aux": aux}
+    sidecars = {kind: path for kind, path in given.items() if path}
+    return extract_raster(source, folder, choice, sidecars, settings, progress, confined=_is_confined())
+
+
+def _is_confined() -> bool:
+    """Whether the kernel keeps files closed that were not given to this process."""
+    try:
+        with os.scandir("/"):
+            return False
+    except PermissionError:
+        return True
 
 
 @_in_sandbox

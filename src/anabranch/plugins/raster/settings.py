@@ -25,6 +25,10 @@ class RasterSettings(StrictModel):
     raster_max_expansion: int = Field(
         1_000, ge=1, description="How many times larger than its file a raster over a gigabyte may be, decompressed."
     )
+    raster_archive_files: int = Field(1_000, ge=1, description="The largest number of files in a ZIP archive.")
+    raster_archive_ratio: int = Field(
+        100, ge=1, description="How many times larger than packed a file over 64 MB in a ZIP archive may be."
+    )
     raster_memory_mb: int = Field(1024, ge=256, description="Maximum memory for the processing of one raster.")
     raster_cpu_seconds: int = Field(14_400, ge=1, description="Maximum CPU time for one processing step of a raster.")
     raster_file_mb: int = Field(65_536, ge=1, description="The largest file that the processing of a raster may write.")

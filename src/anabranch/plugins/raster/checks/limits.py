@@ -20,21 +20,22 @@ _MAX_SHRINK_FACTOR = 4
 _DIGITS = re.compile(r"^\d+$")
 
 
-def raw_bytes(src: DatasetReader) -> int:
-    """The bytes of all pixels of all bands."""
-    return int(src.width * src.height * sum(np.dtype(_plain(name)).itemsize for name in src.dtypes))
+def raw_bytes(src: DatasetReader, count: int | None = None) -> int:
+    """The bytes of all pixels of all bands, or of this many."""
+    return int(src.width * src.height * sum(np.dtype(_plain(name)).itemsize for name in src.dtypes[:count]))
 
 
-def check_limits(src: DatasetReader, size: int, settings: RasterSettings) -> list[Permanent]:
-    """An error for every limit that the raster exceeds."""
+def check_limits(src: DatasetReader, size: int, settings: RasterSettings, count: int | None = None) -> list[Permanent]:
+    """An error for every limit that the raster exceeds, or this many bands of it."""
+    count = src.count if count is None else count
     block, max_bytes, max_block_bytes = block_bytes(src), settings.raster_max_mb * MB, settings.raster_max_block_mb * MB
-    pixels, raw = src.width * src.height, raw_bytes(src)
+    pixels, raw = src.width * src.height, raw_bytes(src, count)
     asked = (
         (size > max_bytes, f"{size:,} bytes, over the limit of {max_bytes:,}"),
         (pixels > settings.raster_max_pixels, f"{pixels:,} pixels, over the limit of {settings.raster_max_pixels:,}"),
         (
-            src.count > settings.raster_max_bands,
-            f"{src.count:,} bands, over the limit of {settings.raster_max_bands:,}",
+            count > settings.raster_max_bands,
+            f"{count:,} bands, over the limit of {settings.raster_max_bands:,}",
         ),
         (
             block > max_block_bytes,

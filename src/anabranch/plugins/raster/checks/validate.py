@@ -22,7 +22,7 @@ from anabranch.plugins.raster.checks.bands import (
 from anabranch.plugins.raster.checks.classify import Guess, detect_kind, resolve_kind
 from anabranch.plugins.raster.checks.combined_errors import raise_all
 from anabranch.plugins.raster.checks.crs import name_crs, parse_crs, resolve_crs
-from anabranch.plugins.raster.checks.georef import check_bounds, check_grid, is_unrectified, upright
+from anabranch.plugins.raster.checks.georef import check_bounds, check_grid, crs_of, is_unrectified, upright
 from anabranch.plugins.raster.checks.limits import check_limits, check_target, check_whole, raw_bytes
 from anabranch.plugins.raster.checks.pixel_sample import PixelSample, sample_pixels
 from anabranch.plugins.raster.checks.times import find_times
@@ -112,8 +112,8 @@ def _check_suffix(findings: Findings, path: Path) -> None:
 
 def _check_place(findings: Findings, src: DatasetReader, options: ValidateOptions) -> CRS | None:
     target, given = options.target_crs, options.input_crs
-    hopeless = not src.crs and not given and is_unrectified(src)
-    resolved = None if hopeless else findings.attempt(lambda: resolve_crs(src.crs, given))
+    hopeless = not crs_of(src) and not given and is_unrectified(src)
+    resolved = None if hopeless else findings.attempt(lambda: resolve_crs(crs_of(src), given))
     if target is not None:
         findings.attempt(lambda: parse_crs(target, "target_crs"))
     placed = check_grid(src, warped=target is not None)

@@ -110,7 +110,8 @@ def _find_side(crs: CRS, target: CRS, centre: tuple[float, float], pixel: tuple[
 
 
 def _goes_around(src: DatasetReader, crs: CRS, area: Area) -> bool:
-    return bool(crs.is_geographic and area.box.goes_around and src.transform.is_rectilinear)
+    placed = src.transform.is_rectilinear and not src.transform.is_identity  # it is, with control points only
+    return bool(crs.is_geographic and area.box.goes_around and placed)
 
 
 def _shown_latitudes(src: DatasetReader, crs: CRS, area: Area) -> tuple[float, float] | None:

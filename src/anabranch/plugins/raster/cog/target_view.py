@@ -18,7 +18,7 @@ from rasterio.windows import Window
 from anabranch.errors import Permanent
 from anabranch.plugins.raster.checks.bands import mask_kind
 from anabranch.plugins.raster.checks.crs import parse_crs
-from anabranch.plugins.raster.checks.georef import check_grid, upright
+from anabranch.plugins.raster.checks.georef import check_grid, crs_of, upright
 from anabranch.plugins.raster.cog.encoding import Encoding, encoding_of
 from anabranch.plugins.raster.cog.target_area import choose_grid
 from anabranch.plugins.raster.files.codecs import gdal_message
@@ -115,7 +115,7 @@ def open_view(source: Path, options: CogOptions) -> Iterator[View]:
     with ExitStack() as stack:
         src = stack.enter_context(open_raster(source))
         encoding = encoding_of(options.kind, options.profile, src.dtypes[0], discrete=options.discrete)
-        crs = parse_crs(options.repairs.crs, "input_crs") if options.repairs.crs else src.crs
+        crs = parse_crs(options.repairs.crs, "input_crs") if options.repairs.crs else crs_of(src)
         target = parse_crs(options.target_crs, "target_crs") if options.target_crs else crs
         nodata, masked = _validity(src, options, encoding, warps=_warps(src, crs, target, options))
         grid = src

@@ -12,10 +12,10 @@ from rasterio.io import DatasetReader
 from anabranch.errors import Permanent
 from anabranch.plugins.raster.files.codecs import gdal_message, missing_codec
 from anabranch.plugins.raster.files.drivers import ALLOWED, CACHE_DIVISOR
-from anabranch.plugins.raster.files.magic_bytes import identify_format
+from anabranch.plugins.raster.files.magic_bytes import FileFormat, identify_format
 from anabranch.plugins.raster.files.tiff import read_images
 
-__all__ = ["bounded", "check_drivers", "choose_threads", "open_raster", "quiet"]
+__all__ = ["bounded", "check_drivers", "choose_threads", "identify_file", "open_as", "open_raster", "quiet"]
 
 ALL_THREADS = 0
 # To start threads and to pass blocks to them takes longer than to decode or compress a few.
@@ -66,7 +66,19 @@ def quiet() -> Iterator[None]:
 
 
 def open_raster(path: Path) -> DatasetReader:
-    """Open a local file with the driver of its format, and with no other."""
+    """Open a local GeoTIFF or JPEG 2000 file with the driver of its format, and with no other."""
+    local, found = identify_file(path)
+    if not found.readable:
+        raise Permanent(
+            f"{path.name} is {found.title}, which is not a supported raster format",
+            code="raster.format",
+            remedy=(found.remedy or "Convert it: `gdal_translate -of COG {name} out.tif`.").format(name=path.name),
+        )
+    return open_as(path, found, found.drivers[0], local)
+
+
+def identify_file(path: Path) -> tuple[Path, FileFormat]:
+    """A local file, resolved, and its format; refuses one that is missing or empty."""
     local = path.resolve()
     if not local.is_file() or str(local).startswith("/vsi"):
         raise Permanent(
@@ -74,19 +86,30 @@ def open_raster(path: Path) -> DatasetReader:
         )
     if local.stat().st_size == 0:
         raise Permanent(f"{path.name} has zero bytes", code="raster.empty", remedy="Upload the file again.")
-    found = identify_format(local)
-    if not found.driver:
-        raise Permanent(
-            f"{path.name} is {found.title}, which is not a supported raster format",
-            code="raster.format",
-            remedy=found.remedy.format(name=path.name),
-        )
+    return local, identify_format(local)
+
+
+def open_as(path: Path, found: FileFormat, driver: str, dataset: Path | str) -> DatasetReader:
+    """Open a dataset of a file with one driver: GDAL tries no other. The dataset is the file's own path, or a name that
+    GDAL reported for this very file."""
+    _require_driver(path, found, driver)
     try:
         with quiet():
-            return rasterio.open(local, driver=found.driver)  # one driver: GDAL tries no other
+            return rasterio.open(dataset, driver=driver)
     except RasterioIOError as error:
-        raise missing_codec(local, path.name) or Permanent(
+        raise missing_codec(path.resolve(), path.name) or Permanent(
             f"{path.name} starts like {found.title}, but can't be opened, so it is damaged: {gdal_message(error)}",
             code="raster.damaged",
             remedy="Upload the file again; open it in another program to check that it is complete.",
         ) from error
+
+
+def _require_driver(path: Path, found: FileFormat, driver: str) -> None:
+    with rasterio.Env() as env:
+        if driver in env.drivers():
+            return
+    raise Permanent(
+        f"{path.name} is {found.title}, and this build of GDAL ({rasterio.__gdal_version__}) has no driver {driver}",
+        code="raster.driver_missing",
+        remedy=f"Convert it on a machine that has the driver: `gdal_translate -of COG {path.name} out.tif`.",
+    )
