@@ -296,13 +296,17 @@ async def test_a5_a_right_whose_reply_was_lost_is_free_again(engine: EngineHarne
     assert len(await engine.store.take_rights(await engine.new_session(), 10)) == 1
 
 
+@pytest.mark.parametrize("key", ["kind", "later"])
 async def test_a13_a_right_that_cannot_be_spent_comes_back_later_and_says_why(
-    engine: EngineHarness, database_url: str, clock: Clock
+    engine: EngineHarness, database_url: str, clock: Clock, key: str
 ) -> None:
+    """As where a later release stored the definition, with a kind of node or a key of its own."""
     await engine.submit(fan_out(1))
     await engine.end(await engine.claim())
     run_sql(
-        database_url, """update app.workflows set definition = jsonb_set(definition, '{nodes,0,kind}', '"later"')"""
+        database_url,
+        "update app.workflows set definition = jsonb_set(definition, array['nodes', '0', %s], '\"later\"')",
+        key,
     )
     await engine.store.end_session(engine.session, "test")
     async with open_harness(database_url) as other:

@@ -4,6 +4,7 @@ import importlib.util
 import re
 import shutil
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
@@ -17,7 +18,10 @@ from anabranch.adapters.postgres.connect import Role, connect
 from anabranch.adapters.postgres.schema.check import check
 from anabranch.adapters.postgres.schema.files import ROOT, Files
 from anabranch.adapters.postgres.schema.migrate import Applied, migrate, redeploy, status
+from anabranch.app import run_orchestrator, run_worker
 from anabranch.errors import Conflict, DefinitionError
+from anabranch.gateway import Gateway
+from anabranch.settings import Settings
 from tests.support.small_schema import SmallSchema
 
 REPOSITORY = Path(__file__).parents[2]
@@ -99,6 +103,30 @@ def test_a8_a_release_that_can_t_use_the_database_is_refused(
     assert caught.value.code == "database.newer"
     assert status(small, files=schema.files).problem == caught.value.message
     assert not status(small, files=schema.files).current
+
+
+@pytest.mark.parametrize("start", [run_worker, run_orchestrator])
+def test_a8_a_process_of_a_release_that_can_t_use_the_database_does_not_start(
+    database_url: str, tmp_path: Path, start: Callable[[Settings, str], None]
+) -> None:
+    run(database_url, "update app.deployment set release = 9999, oldest_release = 9998")
+    with pytest.raises(Conflict, match="release 9999 of the schema, for release 9998 and later; this is") as caught:
+        start(Settings(home=tmp_path), database_url)
+    assert caught.value.code == "database.newer"
+    assert run(database_url, "select from app.sessions") == []
+
+
+async def test_a8_an_api_of_a_release_that_can_t_use_the_database_does_not_start(
+    database_url: str, tmp_path: Path
+) -> None:
+    run(database_url, "update app.deployment set release = 9999, oldest_release = 9998")
+    gateway = Gateway(Settings(home=tmp_path), database_url)
+    await gateway.open()
+    try:
+        with pytest.raises(Conflict, match="for release 9998 and later"):
+            await gateway.ready()
+    finally:
+        await gateway.close()
 
 
 def test_a8_a_file_that_changes_without_a_new_number_is_deployed(small: str, schema: SmallSchema) -> None:
