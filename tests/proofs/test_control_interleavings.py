@@ -190,7 +190,7 @@ class Stage(Scene):
             call("cancel orphan", "cancel_orphan", self._id("orphan0"), True),
             call("cancel last orphan", "cancel_orphan", self._id("orphan1"), False),
             call("apply the child's end", "apply", ending.id, own, ending.takes, ending.version, parent["end"]),
-            call("take children", "take_ended_children", other, 10),
+            call("take children", "take_ended_children", other, 10, None),
             call("end child", "end_child", own, self._id("child0"), encode(_report(first)), first.token),
             call(
                 "fail child",
