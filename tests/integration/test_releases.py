@@ -19,9 +19,11 @@ from anabranch.adapters.postgres.schema.check import check
 from anabranch.adapters.postgres.schema.files import ROOT, Files
 from anabranch.adapters.postgres.schema.migrate import Applied, migrate, redeploy, status
 from anabranch.app import run_orchestrator, run_worker
+from anabranch.engine.model import LimitKind
 from anabranch.errors import Conflict, DefinitionError
 from anabranch.gateway import Gateway
 from anabranch.settings import Settings
+from tests.support.engine import EngineHarness, fan_out
 from tests.support.small_schema import SmallSchema
 
 REPOSITORY = Path(__file__).parents[2]
@@ -242,3 +244,22 @@ def test_b12_two_processes_that_migrate_do_not_wait_for_each_other_for_ever(smal
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda _: migrate(small, files=schema.files), range(4)))
     assert sorted(applied.migrations for applied in found) == [(), (), (), ("0002_list",)]
+
+
+async def test_o4_what_runs_under_the_limits_of_an_older_database_is_counted(
+    engine: EngineHarness, database_url: str
+) -> None:
+    await engine.submit(fan_out(5))
+    for kind, name in ((LimitKind.QUEUE, "default"), (LimitKind.HANDLER, "do"), (LimitKind.HANDLER, "other")):
+        await engine.store.limit(kind, name, {"most": 4}, "test")
+    claims = await engine.claim(3)
+    run(database_url, "drop function app.note_running() cascade; drop table app.limit_changes")
+    run(database_url, "delete from app.migrations where name = '0022_limits'")
+    run(database_url, "update app.deployment set release = 48, functions_checksum = 'of release 48'")
+    assert migrate(database_url).migrations == ("0022_limits",)
+
+    summed = "select kind, name, (app.read_running(kind, name)).running from app.limits order by 1, 2"
+    assert run(database_url, summed) == [("handler", "do", 3), ("handler", "other", 0), ("queue", "default", 3)]
+    await engine.end(claims[:1])
+    assert len(await engine.claim(5)) == 2
+    assert run(database_url, summed) == [("handler", "do", 4), ("handler", "other", 0), ("queue", "default", 4)]
