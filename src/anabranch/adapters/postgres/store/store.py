@@ -12,13 +12,13 @@ from psycopg.types.json import Jsonb
 
 from anabranch.adapters.postgres.connect import Role
 from anabranch.adapters.postgres.database import Database
+from anabranch.adapters.postgres.store.children import take_children
 from anabranch.adapters.postgres.store.definitions import PostgresDefinitions
 from anabranch.adapters.postgres.store.heartbeat import PostgresHeartbeat
 from anabranch.adapters.postgres.store.keys import PostgresKeys
 from anabranch.adapters.postgres.store.retention import PostgresRetention
 from anabranch.adapters.postgres.store.rows import (
     read_answers,
-    read_child,
     read_claims,
     read_definition,
     read_right,
@@ -325,7 +325,7 @@ class PostgresStore:
 
     async def take_children(self, session: SessionId, limit: int) -> list[ChildJob]:
         """Take child jobs that ended, to report for them."""
-        return [read_child(row) for row in await self._database.call("take_ended_children", session, limit)]
+        return await take_children(self._database, session, limit)
 
     async def end_child(self, child: ChildJob, report: Report, session: SessionId) -> list[TakenRight]:
         """Report for a child job, once; the rights that come of it."""
