@@ -40,13 +40,15 @@ class Plan(StrictModel):
     tiers: tuple[Profile, ...]
     outputs: tuple[str, ...]
     warnings: tuple[Notice, ...] = ()
+    pin: str | None = None  # the version that is read by ranges; a source without it is staged
 
 
 class ValidateParams(ValidateOptions):
-    """A staged raster, and the caller's options."""
+    """A staged or pinned raster, and the caller's options."""
 
     source: str
     sha256: str
+    pin: str | None = None
     tiling: Tiling = "auto"
 
     @property
@@ -60,6 +62,7 @@ class CogSource(StrictModel):
 
     source: str
     sha256: str
+    pin: str | None = None
     raster: Validated
     target_crs: str | None = None
 

@@ -22,6 +22,8 @@ from anabranch.plugins.raster.plan import plan_work, require_single
 from anabranch.plugins.raster.request import RasterRequest
 from anabranch.plugins.raster.sandbox_calls import run_in_sandbox, sandbox_folder
 from anabranch.plugins.raster.settings import RasterSettings
+from anabranch.plugins.raster.sources import open_source, pin_source
+from anabranch.storage.ranges import Ranges
 
 __all__ = ["create_cog", "preflight", "validate", "verify"]
 
@@ -30,9 +32,11 @@ QUEUE = "raster"
 
 @handler("raster.preflight", queue="files", timeout_seconds=120)
 def preflight(params: RasterRequest, ctx: Context) -> Plan:
-    """Return the plan for a raster; the file is not read."""
-    plan = plan_work(params, ctx.storage.stat(params.source), ctx.settings(RasterSettings))
-    return plan.model_copy(update={"warnings": tuple(_warn_of_mask_file(params.source, ctx))})
+    """Return the plan for a raster; of the file only the header of a large one is read."""
+    found = ctx.storage.stat(params.source)
+    plan = plan_work(params, found, ctx.settings(RasterSettings))
+    pin = pin_source(ctx, params.source, found)
+    return plan.model_copy(update={"warnings": tuple(_warn_of_mask_file(params.source, ctx)), "pin": pin})
 
 
 def _warn_of_mask_file(source: str, ctx: Context) -> Iterator[Notice]:
@@ -53,7 +57,7 @@ def _warn_of_mask_file(source: str, ctx: Context) -> Iterator[Notice]:
 def validate(params: ValidateParams, ctx: Context) -> Checked:
     """Check a raster: format, georeference, pixels, kind; all errors are reported at once."""
     settings = ctx.settings(RasterSettings)
-    path = ctx.storage.fetch(params.source, params.sha256)
+    path = open_source(ctx, params.source, params.sha256, params.pin)
     checked = run_in_sandbox(ctx, "look", Checked, path=path, options=params.options, settings=settings)
     require_single(checked.pixels, params.tiling, settings)
     return checked
@@ -64,7 +68,8 @@ def create_cog(params: CogParams, ctx: Context) -> Cog:
     """Turn one raster into one Cloud-Optimized GeoTIFF; one that an earlier attempt stored is reused."""
     if (done := ctx.resume()) and done.phase == "put" and _is_there(ctx, cog := Cog.model_validate(done.state)):
         return cog
-    source, target = ctx.storage.fetch(params.source, params.sha256), sandbox_folder(ctx) / "cog.tif"
+    source = open_source(ctx, params.source, params.sha256, params.pin)
+    target = sandbox_folder(ctx) / "cog.tif"
     options = params.options(params.tier, ctx.settings(RasterSettings).raster_memory_mb)
     run_in_sandbox(ctx, "write", Written, source=source, target=target, options=options)
     output = ctx.storage.put(target, name=name_cog(params.raster.name, params.tier), media_type=COG_TYPE)
@@ -84,11 +89,11 @@ def _is_there(ctx: Context, cog: Cog) -> bool:
 @handler("raster.verify", queue=QUEUE, timeout_seconds=7_200)
 def verify(params: VerifyParams, ctx: Context) -> Verified:
     """Compare the COGs with their source, pixel by pixel where nothing was resampled, and collect the outputs."""
-    source = ctx.storage.fetch(params.source, params.sha256)
+    source = open_source(ctx, params.source, params.sha256, params.pin)
     paths = [ctx.storage.fetch(cog.address, cog.sha256) for cog in params.cogs]
     memory, thumbnail = ctx.settings(RasterSettings).raster_memory_mb, sandbox_folder(ctx) / "thumbnail.png"
     first, *others = (
-        dict[str, BaseModel | Path](source=source, path=path, options=params.options(cog.tier, memory))
+        dict[str, BaseModel | Path | Ranges](source=source, path=path, options=params.options(cog.tier, memory))
         for cog, path in zip(params.cogs, paths, strict=True)
     )
     inspected = run_in_sandbox(ctx, "inspect", Inspected, thumbnail=thumbnail, **first)

@@ -1,7 +1,8 @@
 """The format of a file by its first bytes, regardless of its name."""
 
 from dataclasses import dataclass
-from pathlib import Path
+
+from anabranch.plugins.raster.files.source import Openable
 
 __all__ = ["SUFFIXES", "FileFormat", "how_to_convert", "identify_format"]
 
@@ -76,9 +77,9 @@ _BY_MAGIC_BYTES: tuple[tuple[bytes, FileFormat], ...] = (
 )
 
 
-def identify_format(path: Path) -> FileFormat:
+def identify_format(source: Openable) -> FileFormat:
     """Identify a file's format by its first bytes."""
-    with path.open("rb") as file:
+    with source.open("rb") as file:
         head = file.read(_HEAD_BYTES)
     for magic, content in _BY_MAGIC_BYTES:
         if head.startswith(magic):

@@ -13,6 +13,8 @@ from anabranch.errors import Permanent
 from anabranch.plugins.raster.files.codecs import gdal_message, missing_codec
 from anabranch.plugins.raster.files.drivers import ALLOWED, CACHE_DIVISOR
 from anabranch.plugins.raster.files.magic_bytes import identify_format
+from anabranch.plugins.raster.files.one_file import OneFile
+from anabranch.plugins.raster.files.source import Source
 
 __all__ = ["bounded", "check_drivers", "open_raster", "quiet"]
 
@@ -53,28 +55,35 @@ def quiet() -> Iterator[None]:
         yield
 
 
-def open_raster(path: Path) -> DatasetReader:
-    """Open a local file with the driver of its format, and with no other."""
+def open_raster(source: Source) -> DatasetReader:
+    """Open a file with the driver of its format, and with no other."""
+    file = _require_local(source) if isinstance(source, Path) else source
+    if file.stat().st_size == 0:
+        raise Permanent(f"{file.name} has zero bytes", code="raster.empty", remedy="Upload the file again.")
+    found = identify_format(file)
+    if not found.driver:
+        raise Permanent(
+            f"{file.name} is {found.title}, which is not a supported raster format",
+            code="raster.format",
+            remedy=found.remedy.format(name=file.name),
+        )
+    try:
+        with quiet():  # one driver: GDAL tries no other
+            if isinstance(file, Path):
+                return rasterio.open(file, driver=found.driver)
+            return rasterio.open(file.name, driver=found.driver, opener=OneFile(file))
+    except RasterioIOError as error:
+        raise missing_codec(file, file.name) or Permanent(
+            f"{file.name} starts like {found.title}, but can't be opened, so it is damaged: {gdal_message(error)}",
+            code="raster.damaged",
+            remedy="Upload the file again; open it in another program to check that it is complete.",
+        ) from error
+
+
+def _require_local(path: Path) -> Path:
     local = path.resolve()
     if not local.is_file() or str(local).startswith("/vsi"):
         raise Permanent(
             f"{path.name} is not a file on this machine", code="raster.missing", remedy="Stage it again, then retry."
         )
-    if local.stat().st_size == 0:
-        raise Permanent(f"{path.name} has zero bytes", code="raster.empty", remedy="Upload the file again.")
-    found = identify_format(local)
-    if not found.driver:
-        raise Permanent(
-            f"{path.name} is {found.title}, which is not a supported raster format",
-            code="raster.format",
-            remedy=found.remedy.format(name=path.name),
-        )
-    try:
-        with quiet():
-            return rasterio.open(local, driver=found.driver)  # one driver: GDAL tries no other
-    except RasterioIOError as error:
-        raise missing_codec(local, path.name) or Permanent(
-            f"{path.name} starts like {found.title}, but can't be opened, so it is damaged: {gdal_message(error)}",
-            code="raster.damaged",
-            remedy="Upload the file again; open it in another program to check that it is complete.",
-        ) from error
+    return local
