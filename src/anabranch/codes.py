@@ -202,6 +202,7 @@ CODES: tuple[Code, ...] = (
     Code("session.gone", Kind.UNAVAILABLE, "The process's session expired; it starts a new one.", "Try again in a second."),
     Code("settings.invalid", Kind.INVALID, "A setting is wrong.", "Fix the variables or the file; `anabranch config show` lists the settings.", LOCAL),
     Code("signing_key.unusable", Kind.UNAVAILABLE, "The key that signs manifests can't be used.", "Check the file that ANABRANCH_SIGNING_KEY names, or `signing-key.pem` in the home."),
+    Code("source.changed", Kind.TASK, "A source was replaced after the job had checked it.", "Submit it again."),
     Code("stack.bad_address", Kind.INVALID, "The API can't listen on this address.", "Fix ANABRANCH_HOST and ANABRANCH_PORT, or `--host` and `--port` of `up`.", LOCAL),
     Code("stack.down", Kind.UNAVAILABLE, "Nothing runs in the home.", "Start it with `anabranch up`.", LOCAL),
     Code("stack.failed", Kind.UNAVAILABLE, "The stack did not start.", "Fix what its last lines report; the full log is `logs/supervisor.log` in the home.", LOCAL),

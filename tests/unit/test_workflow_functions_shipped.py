@@ -10,6 +10,8 @@ from anabranch.engine.plugin import Registry, load_plugins
 from anabranch.plugins.demo.handlers import chunk_processor, echo, list_items, size_check, sleep
 from anabranch.plugins.demo.handlers import multi_phase as work_in_phases
 from anabranch.plugins.raster.handlers import create_cogs, preflight, validate, verify
+from anabranch.plugins.storage.handlers import list_files
+from anabranch.plugins.storage.inventory import analyse_files, total_inventory
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.functions import WorkflowFunction
 from anabranch.workflows.nodes import EndNode
@@ -102,6 +104,40 @@ def weigh_lots(lots: list[int] = [3, 5, 8]) -> Any:  # noqa: B006  # read once
 Line = Annotated[str, Input(format="line")]
 
 
+FOUND = (
+    "count", "total_bytes", "more", "extensions", "sizes", "kinds", "largest", "newest", "failed", "failures", "noted",
+    "notes", "proposed", "proposals", "outputs",
+)  # fmt: skip
+
+
+@workflow("list_container", name="List a container")
+def list_container(
+    folder: Annotated[
+        Line, Input(description="The folder, like bronze://delivery, or bronze:// for the whole container.")
+    ],
+    extensions: Annotated[
+        list[Any], Input(maximum=100, description="Only files with these extensions, like [tif, jp2].")
+    ] = [],  # noqa: B006  # read once
+    min_bytes: Annotated[int, Input(minimum=0, description="Only files of at least this size.")] = 0,
+    max_bytes: Annotated[int, Input(minimum=0, description="Only files of at most this size.")] | None = None,
+    limit: Annotated[int, Input(minimum=1, maximum=50_000, description="The most files that are listed.")] = 10_000,
+    geospatial: Annotated[
+        bool,
+        Input(
+            description="Whether to read the first bytes of each file, classify it,"
+            " and group sidecars with their main files."
+        ),
+    ] = False,
+) -> Any:
+    """List the files below a folder of a tier, count them by extension and size, and propose what can be published."""
+    chosen: Any = {"extensions": extensions, "min_bytes": min_bytes, "max_bytes": max_bytes, "limit": limit}
+    listed = list_files(folder=folder, **chosen, name="list")
+    analysed = analyse_files.map(listed.files, name="analyse", batch_size=500, files=item, geospatial=geospatial)
+    parts = analysed.fold({"parts": {"collect": "part"}}, name="all").parts
+    totals: Any = total_inventory(parts=parts, geospatial=geospatial, more=listed.more, name="totals")
+    return {name: totals[name] for name in FOUND}
+
+
 @workflow("process_raster", name="Publish a raster", version=3)
 def process_raster(
     source: Annotated[
@@ -162,13 +198,14 @@ def process_raster(
     checked = validate(
         source=source,
         tag=planned.tag,
+        pin=planned.pin,
         **about,
         tiling=tiling,
         **chosen,
         sidecars=planned.sidecars,
         when=dry_run == False,
     )
-    file: Any = {"source": source, "sha256": checked.sha256, "raster": checked.raster}
+    file: Any = {"source": source, "sha256": checked.sha256, "pin": planned.pin, "raster": checked.raster}
     made = create_cogs.options(name="cogs")(**file, tiers=checked.tiers, target_crs=target_crs)
     verified = verify(
         **file,

@@ -45,10 +45,10 @@ def test_e16_stored_parameters_of_handlers_keep_their_names() -> None:
     added = {"variable", "time", "sidecars"}  # optional
     assert names == {
         "RasterRequest": options | {"collection", "datetime"} | added,
-        "ValidateParams": options | {"sha256", "tag"} | added,
-        "CogParams": {"source", "sha256", "raster", "tier", "target_crs"},
-        "CogsParams": {"source", "sha256", "raster", "tiers", "target_crs"},
-        "VerifyParams": {"source", "sha256", "raster", "cogs", "target_crs"}
+        "ValidateParams": options | {"sha256", "tag", "pin"} | added,
+        "CogParams": {"source", "sha256", "pin", "raster", "tier", "target_crs"},
+        "CogsParams": {"source", "sha256", "pin", "raster", "tiers", "target_crs"},
+        "VerifyParams": {"source", "sha256", "pin", "raster", "cogs", "target_crs"}
         | {"title", "datetime", "modified", "notices"},
     }
 
@@ -89,7 +89,7 @@ def test_w5_of_several_cogs_only_those_that_are_missing_are_written_again(ctx: F
 def test_a_raster_that_was_replaced_after_the_preflight_is_refused(ctx: FakeContext, heights: Path) -> None:
     with pytest.raises(Permanent) as refused:
         validate(ValidateParams(source=SOURCE, tag="of another"), ctx)
-    assert refused.value.code == "storage.changed"
+    assert refused.value.code == "source.changed"
 
 
 def test_r4_a_verified_raster_has_its_cogs_a_thumbnail_a_report_and_an_item(

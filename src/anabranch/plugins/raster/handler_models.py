@@ -47,6 +47,7 @@ class Plan(StrictModel):
     outputs: tuple[str, ...]
     warnings: tuple[Notice, ...] = ()
     sidecars: tuple[Sidecar, ...] = ()
+    pin: str | None = None  # the version that is read by ranges; a source without it is staged
 
 
 class ValidateParams(ValidateOptions):
@@ -55,6 +56,7 @@ class ValidateParams(ValidateOptions):
     source: str
     sha256: str | None = None
     tag: str | None = None
+    pin: str | None = None
     tiling: Tiling = "auto"
     variable: str | None = None
     time: str | None = None
@@ -82,6 +84,7 @@ class CogSource(StrictModel):
 
     source: str
     sha256: str
+    pin: str | None = None
     raster: Validated
     target_crs: str | None = None
 

@@ -27,9 +27,11 @@ from anabranch.plugins.raster.plan import plan_work, require_single
 from anabranch.plugins.raster.request import RasterRequest
 from anabranch.plugins.raster.sandbox_calls import run_in_sandbox, sandbox_folder
 from anabranch.plugins.raster.settings import RasterSettings
+from anabranch.plugins.raster.sources import pin_source
 from anabranch.statements import read_statements
 from anabranch.storage.addresses import parse_address
 from anabranch.storage.attempt_keys import parse_key
+from anabranch.storage.ranges import Ranges
 
 __all__ = ["create_cog", "create_cogs", "preflight", "validate", "verify"]
 
@@ -40,11 +42,14 @@ DRAFT_ADDRESS = re.compile(r"(silver|gold)://jobs/")
 
 @handler("raster.preflight", queue="files", timeout_seconds=120)
 def preflight(params: RasterRequest, ctx: Context) -> Plan:
-    """Return the plan for a raster; the file is not read."""
+    """Return the plan for a raster; of the file only the header of a large one is read."""
     if DRAFT_ADDRESS.match(params.source):
         _require_own_output(params.source, ctx)
-    plan = plan_work(params, ctx.storage.stat(params.source), ctx.settings(RasterSettings))
-    return plan.model_copy(update={"sidecars": tuple(find_sidecars(ctx, params.source, params.sidecars))})
+    found = ctx.storage.stat(params.source)
+    plan = plan_work(params, found, ctx.settings(RasterSettings))
+    sidecars = tuple(find_sidecars(ctx, params.source, params.sidecars))
+    pin = None if sidecars else pin_source(ctx, params.source, found)
+    return plan.model_copy(update={"sidecars": sidecars, "pin": pin})
 
 
 def _require_own_output(source: str, ctx: Context) -> None:
@@ -68,7 +73,7 @@ def _require_own_output(source: str, ctx: Context) -> None:
 def validate(params: ValidateParams, ctx: Context) -> CheckedFile:
     """Fetch a raster and check it: format, georeference, pixels, kind; all errors are reported at once."""
     settings = ctx.settings(RasterSettings)
-    prepared = prepare(ctx, params.source, params.sha256, params.choice, tag=params.tag)
+    prepared = prepare(ctx, params.source, params.sha256, params.choice, tag=params.tag, pin=params.pin)
     options = prepared.adapt(params.options)
     checked = run_in_sandbox(ctx, "look", Checked, path=prepared.path, options=options, settings=settings)
     require_single(checked.pixels, params.tiling, settings)
@@ -98,7 +103,7 @@ def create_cogs(params: CogsParams, ctx: Context) -> Cogs:
 
 
 def _write_cog(params: CogSource, tier: Profile, ctx: Context) -> Cog:
-    source = fetch_again(ctx, params.source, params.sha256, params.raster)
+    source = fetch_again(ctx, params)
     target = sandbox_folder(ctx) / "cog.tif"
     options = params.options(tier, ctx.settings(RasterSettings).raster_memory_mb)
     run_in_sandbox(ctx, "write", Written, source=source, target=target, options=options)
@@ -117,11 +122,11 @@ def _is_there(ctx: Context, cog: Cog) -> bool:
 @handler("raster.verify", queue=QUEUE, timeout_seconds=7_200)
 def verify(params: VerifyParams, ctx: Context) -> Verified:
     """Compare the COGs with their source, pixel by pixel where nothing was resampled, and collect the outputs."""
-    source = fetch_again(ctx, params.source, params.sha256, params.raster, verify=True)
+    source = fetch_again(ctx, params, verify=True)
     paths = [ctx.storage.fetch(cog.address, cog.sha256) for cog in params.cogs]
     memory, thumbnail = ctx.settings(RasterSettings).raster_memory_mb, sandbox_folder(ctx) / "thumbnail.png"
     first, *others = (
-        dict[str, BaseModel | Path](source=source, path=path, options=params.options(cog.tier, memory))
+        dict[str, BaseModel | Path | Ranges](source=source, path=path, options=params.options(cog.tier, memory))
         for cog, path in zip(params.cogs, paths, strict=True)
     )
     inspected = run_in_sandbox(ctx, "inspect", Inspected, thumbnail=thumbnail, **first)

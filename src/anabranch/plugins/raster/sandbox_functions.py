@@ -21,6 +21,7 @@ from anabranch.plugins.raster.cog import write as cog
 from anabranch.plugins.raster.cog.encoding import encoding_of
 from anabranch.plugins.raster.files.codecs import gdal_message
 from anabranch.plugins.raster.files.reader import check_drivers
+from anabranch.plugins.raster.files.source import Source
 from anabranch.plugins.raster.formats.extract import extract as extract_raster
 from anabranch.plugins.raster.formats.models import Choice, Extracted
 from anabranch.plugins.raster.item import footprint, preview, projection
@@ -62,14 +63,18 @@ def _in_sandbox(work: Callable[..., BaseModel]) -> Callable[..., object]:
         try:
             return checked(**given).model_dump(mode="json")
         except (RasterioError, CPLE_BaseError) as error:
-            path = str(given.get("path") or given.get("source"))
             raise Permanent(
-                f"GDAL can't process {Path(path).name}: {gdal_message(error)}",
+                f"GDAL can't process {_name(given.get('path') or given.get('source'))}: {gdal_message(error)}",
                 code="raster.library",
                 remedy="Rewrite the file with `gdal_translate -of COG` and send that; report a bug if that fails, too.",
             ) from error
 
     return call
+
+
+def _name(given: object) -> str:
+    """The name of a file that is given as JSON: its path, or an object for one that is read by ranges."""
+    return str(given["name"]) if isinstance(given, dict) else Path(str(given)).name
 
 
 @_in_sandbox
@@ -101,7 +106,7 @@ def _is_confined() -> bool:
 
 
 @_in_sandbox
-def look(path: Path, options: ValidateOptions, settings: RasterSettings, *, progress: cog.Progress) -> Checked:
+def look(path: Source, options: ValidateOptions, settings: RasterSettings, *, progress: cog.Progress) -> Checked:
     """Validate a raster; returns it, the number of pixels of its COG, and the profiles that its kind allows."""
     raster = validate.validate(path, options, settings)
     chosen = validate.choose(raster.kind, raster.mends, options, settings, discrete=raster.discrete)
@@ -113,19 +118,19 @@ def look(path: Path, options: ValidateOptions, settings: RasterSettings, *, prog
 
 
 @_in_sandbox
-def write(source: Path, target: Path, options: CogOptions, *, progress: cog.Progress) -> Written:
+def write(source: Source, target: Path, options: CogOptions, *, progress: cog.Progress) -> Written:
     """Write a COG."""
     return cog.write_cog(source, target, options, progress)
 
 
 @_in_sandbox
-def check(source: Path, path: Path, options: CogOptions, *, progress: cog.Progress) -> Compared:
+def check(source: Source, path: Path, options: CogOptions, *, progress: cog.Progress) -> Compared:
     """Compare a COG with its source."""
     return verify.verify(source, path, options)
 
 
 @_in_sandbox
-def inspect(source: Path, path: Path, options: CogOptions, thumbnail: Path, *, progress: cog.Progress) -> Inspected:
+def inspect(source: Source, path: Path, options: CogOptions, thumbnail: Path, *, progress: cog.Progress) -> Inspected:
     """Compare a COG with its source, describe it, and write its thumbnail."""
     compared = verify.verify(source, path, options)
     found, shown = footprint.footprint(path), preview.preview(path, thumbnail, options.kind, discrete=options.discrete)

@@ -19,6 +19,11 @@ class RasterSettings(StrictModel):
         ge=1,
         description="The largest number of pixels that becomes one COG unless a job says `tiling: never`.",
     )
+    raster_ranged_mb: int = Field(
+        512,
+        ge=0,
+        description="The largest tiled TIFF in object storage that is copied whole, not read by ranges.",
+    )
     raster_max_pixels: int = Field(50_000_000_000, ge=1, description="The largest number of pixels of a raster.")
     raster_max_bands: int = Field(512, ge=1, description="The largest number of bands of a raster.")
     raster_max_block_mb: int = Field(128, ge=1, description="The largest block of a raster, decompressed.")

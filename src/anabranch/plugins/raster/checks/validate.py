@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TypeVar
 
 from rasterio.crs import CRS
@@ -31,6 +30,7 @@ from anabranch.plugins.raster.cog.target_area import check_area
 from anabranch.plugins.raster.cog.target_view import count_pixels
 from anabranch.plugins.raster.files.magic_bytes import identify_format
 from anabranch.plugins.raster.files.reader import bounded, choose_threads, open_raster
+from anabranch.plugins.raster.files.source import Source
 from anabranch.plugins.raster.models import CogOptions, Estimate, Kind, Notice, Repairs, Validated, ValidateOptions
 from anabranch.plugins.raster.settings import RasterSettings
 
@@ -73,7 +73,7 @@ class Findings:
 
 
 def validate(
-    path: Path, options: ValidateOptions = DEFAULT_OPTIONS, settings: RasterSettings = DEFAULT_SETTINGS
+    path: Source, options: ValidateOptions = DEFAULT_OPTIONS, settings: RasterSettings = DEFAULT_SETTINGS
 ) -> Validated:
     """All facts of a raster that can be published; else an error with the reason and a remedy."""
     with bounded(settings.raster_memory_mb, choose_threads(path)), open_raster(path) as src:
@@ -84,7 +84,7 @@ def validate(
 
 
 def _validate(
-    src: DatasetReader, path: Path, size: int, options: ValidateOptions, settings: RasterSettings, findings: Findings
+    src: DatasetReader, path: Source, size: int, options: ValidateOptions, settings: RasterSettings, findings: Findings
 ) -> Validated:
     _check_suffix(findings, path)
     crs = _check_place(findings, src, options)
@@ -103,7 +103,7 @@ def _validate(
     return _describe(src, path.name, size, estimate, findings, crs, sample, kinds, bounds)
 
 
-def _check_suffix(findings: Findings, path: Path) -> None:
+def _check_suffix(findings: Findings, path: Source) -> None:
     found, suffix = identify_format(path), path.suffix.lower()
     if suffix and found.suffixes and suffix not in found.suffixes:
         message = f"The extension is {suffix}, but the content is {found.title}."
@@ -132,7 +132,7 @@ def _check_bounds(findings: Findings, src: DatasetReader, crs: CRS) -> Box | Non
     return found
 
 
-def _check_pixels(findings: Findings, src: DatasetReader, path: Path, size: int) -> PixelSample | None:
+def _check_pixels(findings: Findings, src: DatasetReader, path: Source, size: int) -> PixelSample | None:
     broken = [error for error in (check_dtype(src), check_masks(src), check_whole(src, size)) if error]
     findings.add(errors=tuple(broken))
     if broken:
@@ -159,7 +159,7 @@ def _check_kind(src: DatasetReader, sample: PixelSample, options: ValidateOption
 def _check_target(
     findings: Findings,
     src: DatasetReader,
-    path: Path,
+    path: Source,
     bounds: Box,
     options: ValidateOptions,
     settings: RasterSettings,

@@ -19,6 +19,7 @@ from anabranch.plugins.raster.cog.retile import retile
 from anabranch.plugins.raster.cog.target_view import View, open_view
 from anabranch.plugins.raster.files.codecs import gdal_message
 from anabranch.plugins.raster.files.reader import bounded, choose_threads, open_raster
+from anabranch.plugins.raster.files.source import Source
 from anabranch.plugins.raster.models import CogOptions, Written
 
 __all__ = ["Progress", "creation_options", "write_cog"]
@@ -34,7 +35,7 @@ _PREDICTORS = {1: "NO", 2: "STANDARD", 3: "FLOATING_POINT"}
 Progress = Callable[[int, int, str], None]
 
 
-def write_cog(source: Path, target: Path, options: CogOptions, progress: Progress | None = None) -> Written:
+def write_cog(source: Source, target: Path, options: CogOptions, progress: Progress | None = None) -> Written:
     """Write the COG of a raster, complete or not at all; one thread at a time calls `progress`, with percents."""
     report = progress or _silent
     options = options.model_copy(update={"threads": options.threads or choose_threads(source)})
@@ -95,7 +96,7 @@ def _tile_pixels(view: View) -> int:
     )
 
 
-def _copy(view: View, source: Path, part: Path, report: Progress, *, rewritten: bool) -> Written:
+def _copy(view: View, source: Source, part: Path, report: Progress, *, rewritten: bool) -> Written:
     begun = 0.4 if rewritten else 0.0
     raw = view.width * view.height * view.count * np.dtype(view.src.dtypes[0]).itemsize
 
@@ -115,7 +116,7 @@ def _copy(view: View, source: Path, part: Path, report: Progress, *, rewritten: 
     )
 
 
-def _run(source: Path, part: Path, creation: dict[str, str], options: CogOptions) -> None:
+def _run(source: Source, part: Path, creation: dict[str, str], options: CogOptions) -> None:
     # Temporary overviews are not compressed: to compress them twice costs more than the disk space.
     # Overviews that we made lie beside our own file; beside a source, GDAL looks for no files.
     beside = {"GDAL_DISABLE_READDIR_ON_OPEN": "TRUE"} if creation["OVERVIEWS"] == "FORCE_USE_EXISTING" else {}
@@ -156,7 +157,7 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _failed(source: Path, target: Path, error: Exception) -> Permanent | Resource:
+def _failed(source: Source, target: Path, error: Exception) -> Permanent | Resource:
     if shutil.disk_usage(target.parent).free < MIN_FREE_BYTES:
         return Resource(
             f"the disk is full; the COG of {source.name} can't be written",

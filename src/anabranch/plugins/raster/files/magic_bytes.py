@@ -1,9 +1,9 @@
 """The format of a file by its first bytes, regardless of its name."""
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from anabranch.plugins.raster.files.drivers import READABLE
+from anabranch.plugins.raster.files.source import Openable
 
 __all__ = [
     "CONTAINER_SUFFIXES",
@@ -102,9 +102,9 @@ _BY_MAGIC_BYTES: tuple[tuple[bytes, FileFormat], ...] = (
 )
 
 
-def identify_format(path: Path) -> FileFormat:
+def identify_format(source: Openable) -> FileFormat:
     """Identify a file's format by its first bytes."""
-    with path.open("rb") as file:
+    with source.open("rb") as file:
         return identify_bytes(file.read(HEAD_BYTES))
 
 

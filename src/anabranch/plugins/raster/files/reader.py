@@ -13,7 +13,10 @@ from anabranch.errors import Permanent
 from anabranch.plugins.raster.files.codecs import gdal_message, missing_codec
 from anabranch.plugins.raster.files.drivers import ALLOWED, CACHE_DIVISOR
 from anabranch.plugins.raster.files.magic_bytes import FileFormat, identify_format
+from anabranch.plugins.raster.files.one_file import OneFile
+from anabranch.plugins.raster.files.source import Source
 from anabranch.plugins.raster.files.tiff import read_images
+from anabranch.sandbox.ranged import RangedFile
 
 __all__ = ["bounded", "check_drivers", "choose_threads", "identify_file", "open_as", "open_raster", "quiet"]
 
@@ -34,11 +37,11 @@ def check_drivers() -> None:
         )
 
 
-def choose_threads(path: Path) -> int:
+def choose_threads(source: Source) -> int:
     """How many threads GDAL is to use for a raster: one for a small TIFF, and all processors for all others."""
-    images = read_images(path)
+    images = read_images(source)
     small = bool(images) and images[0].width * images[0].height <= SINGLE_THREAD_PIXELS
-    return 1 if small and path.stat().st_size <= SINGLE_THREAD_BYTES else ALL_THREADS
+    return 1 if small and source.stat().st_size <= SINGLE_THREAD_BYTES else ALL_THREADS
 
 
 @contextmanager
@@ -65,51 +68,60 @@ def quiet() -> Iterator[None]:
         yield
 
 
-def open_raster(path: Path) -> DatasetReader:
-    """Open a local GeoTIFF or JPEG 2000 file with the driver of its format, and with no other."""
-    local, found = identify_file(path)
+def open_raster(source: Source) -> DatasetReader:
+    """Open a GeoTIFF or JPEG 2000 file with the driver of its format, and with no other."""
+    file, found = identify_file(source)
     if not found.readable:
         raise Permanent(
-            f"{path.name} is {found.title}, which is not a supported raster format",
+            f"{file.name} is {found.title}, which is not a supported raster format",
             code="raster.format",
-            remedy=(found.remedy or "Convert it: `gdal_translate -of COG {name} out.tif`.").format(name=path.name),
+            remedy=(found.remedy or "Convert it: `gdal_translate -of COG {name} out.tif`.").format(name=file.name),
         )
-    return open_as(path, found, found.drivers[0], local)
+    return open_as(file, found, found.drivers[0], file)
 
 
-def identify_file(path: Path) -> tuple[Path, FileFormat]:
-    """A local file, resolved, and its format; refuses one that is missing or empty."""
-    local = path.resolve()
-    if not local.is_file() or str(local).startswith("/vsi"):
-        raise Permanent(
-            f"{path.name} is not a file on this machine", code="raster.missing", remedy="Stage it again, then retry."
-        )
-    if local.stat().st_size == 0:
-        raise Permanent(f"{path.name} has zero bytes", code="raster.empty", remedy="Upload the file again.")
-    return local, identify_format(local)
+def identify_file(source: Source) -> tuple[Source, FileFormat]:
+    """A file, resolved if it is local, and its format; refuses one that is missing or empty."""
+    file = _require_local(source) if isinstance(source, Path) else source
+    if file.stat().st_size == 0:
+        raise Permanent(f"{file.name} has zero bytes", code="raster.empty", remedy="Upload the file again.")
+    return file, identify_format(file)
 
 
-def open_as(path: Path, found: FileFormat, driver: str, dataset: Path | str) -> DatasetReader:
-    """Open a dataset of a file with one driver: GDAL tries no other. The dataset is the file's own path, or a name that
-    GDAL reported for this very file."""
-    _require_driver(path, found, driver)
+def open_as(file: Source, found: FileFormat, driver: str, dataset: Source | str) -> DatasetReader:
+    """Open a dataset of a file with one driver: GDAL tries no other.
+
+    The dataset is the file itself, or a name that GDAL reported for this very file.
+    """
+    _require_driver(file, found, driver)
     try:
         with quiet():
+            if isinstance(dataset, RangedFile):
+                return rasterio.open(dataset.name, driver=driver, opener=OneFile(dataset))
             return rasterio.open(dataset, driver=driver)
     except RasterioIOError as error:
-        raise missing_codec(path.resolve(), path.name) or Permanent(
-            f"{path.name} starts like {found.title}, but can't be opened, so it is damaged: {gdal_message(error)}",
+        raise missing_codec(file, file.name) or Permanent(
+            f"{file.name} starts like {found.title}, but can't be opened, so it is damaged: {gdal_message(error)}",
             code="raster.damaged",
             remedy="Upload the file again; open it in another program to check that it is complete.",
         ) from error
 
 
-def _require_driver(path: Path, found: FileFormat, driver: str) -> None:
+def _require_driver(file: Source, found: FileFormat, driver: str) -> None:
     with rasterio.Env() as env:
         if driver in env.drivers():
             return
     raise Permanent(
-        f"{path.name} is {found.title}, and this build of GDAL ({rasterio.__gdal_version__}) has no driver {driver}",
+        f"{file.name} is {found.title}, and this build of GDAL ({rasterio.__gdal_version__}) has no driver {driver}",
         code="raster.driver_missing",
-        remedy=f"Convert it on a machine that has the driver: `gdal_translate -of COG {path.name} out.tif`.",
+        remedy=f"Convert it on a machine that has the driver: `gdal_translate -of COG {file.name} out.tif`.",
     )
+
+
+def _require_local(path: Path) -> Path:
+    local = path.resolve()
+    if not local.is_file() or str(local).startswith("/vsi"):
+        raise Permanent(
+            f"{path.name} is not a file on this machine", code="raster.missing", remedy="Stage it again, then retry."
+        )
+    return local

@@ -4,8 +4,9 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
 from typing import BinaryIO
+
+from anabranch.plugins.raster.files.source import Openable
 
 __all__ = ["Image", "read_images", "read_nodata"]
 
@@ -48,11 +49,11 @@ class _Layout:
         return self.unpack(small, large, file.read(struct.calcsize(f"{self.order}{form}")))
 
 
-def read_images(path: Path) -> tuple[Image, ...]:
+def read_images(source: Openable) -> tuple[Image, ...]:
     """The images of a TIFF in their order; empty for other files; those before the damage where it is truncated."""
     found: list[Image] = []
     try:
-        with path.open("rb") as file:
+        with source.open("rb") as file:
             for image in islice(_walk(file), MAX_IMAGES):
                 found.append(image)
     except (struct.error, OSError, UnicodeDecodeError, OverflowError):
@@ -60,9 +61,9 @@ def read_images(path: Path) -> tuple[Image, ...]:
     return tuple(found)
 
 
-def read_nodata(path: Path) -> str:
+def read_nodata(source: Openable) -> str:
     """The text of the nodata tag of the first image, whether or not a pixel can have it; empty where there is none."""
-    images = read_images(path)
+    images = read_images(source)
     return images[0].nodata if images else ""
 
 

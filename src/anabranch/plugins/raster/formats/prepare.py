@@ -10,11 +10,13 @@ from anabranch.errors import AnabranchError, Permanent
 from anabranch.geo.sidecar_names import find_kind, sidecar_names
 from anabranch.plugins.raster.files.magic_bytes import identify_format
 from anabranch.plugins.raster.formats.models import Choice, Extracted
-from anabranch.plugins.raster.models import Checked, Kind, Sidecar, Validated, ValidateOptions
+from anabranch.plugins.raster.handler_models import CogSource
+from anabranch.plugins.raster.models import Checked, Kind, Sidecar, ValidateOptions
 from anabranch.plugins.raster.sandbox_calls import run_in_sandbox, sandbox_folder
 from anabranch.plugins.raster.settings import RasterSettings
+from anabranch.plugins.raster.sources import open_ranges
 from anabranch.storage.addresses import parse_address
-from anabranch.storage.task_storage import Staged
+from anabranch.storage.ranges import Ranges
 
 __all__ = ["Prepared", "fetch_again", "find_sidecars", "prepare"]
 
@@ -23,16 +25,13 @@ MAX_SIDECAR_BYTES = 2**30
 
 @dataclass(frozen=True)
 class Prepared:
-    """A file to read, the size of its source, and what was made of it."""
+    """A file to read, its source, and what was made of that."""
 
-    path: Path
-    source: Staged
+    path: Path | Ranges
+    name: str
+    size: int
+    sha256: str
     extracted: Extracted
-
-    @property
-    def sha256(self) -> str:
-        """The SHA-256 of the source."""
-        return self.source.sha256
 
     def adapt(self, options: ValidateOptions) -> ValidateOptions:
         """The options of the validation: bands that are times are no colours."""
@@ -45,17 +44,25 @@ class Prepared:
         made, raster = self.extracted, checked.raster
         facts: dict[str, object] = {"warnings": (*made.notices, *raster.warnings), "times": made.times or raster.times}
         if made.origin:
-            name, size = self.source.path.name, self.source.size
-            facts |= {"origin": made.origin, "name": name, "driver": made.origin.driver, "size_bytes": size}
+            copied = {"name": self.name, "size_bytes": self.size, "driver": made.origin.driver}
+            facts |= {"origin": made.origin, **copied}
         return checked.model_copy(update={"raster": raster.model_copy(update=facts)})
 
 
-def prepare(ctx: Context, source: str, sha256: str | None, choice: Choice, *, tag: str | None = None) -> Prepared:
-    """Fetch a source and its sidecars, and make a GeoTIFF of them where that is needed."""
+def prepare(
+    ctx: Context, source: str, sha256: str | None, choice: Choice, *, tag: str | None = None, pin: str | None = None
+) -> Prepared:
+    """Fetch a source and its sidecars, and make a GeoTIFF of them where that is needed.
+
+    A pinned source stays where it is and is read by ranges.
+    """
+    if pin is not None:
+        ranges = open_ranges(ctx, source, pin)
+        return Prepared(ranges, ranges.name, ranges.size, sha256 or ranges.sha256(ctx.progress), Extracted())
     fetched = ctx.storage.stage(source, sha256, tag=tag)
-    path = fetched.path
+    path, facts = fetched.path, (fetched.path.name, fetched.size, fetched.sha256)
     if not choice.sidecars and not choice.variable and not choice.time and not _needs_conversion(path):
-        return Prepared(path, fetched, Extracted())
+        return Prepared(path, *facts, Extracted())
     staged = tuple(_stage(ctx, sidecar) for sidecar in choice.sidecars)
     folder = sandbox_folder(ctx) / "extracted"
     folder.mkdir(exist_ok=True)
@@ -69,13 +76,14 @@ def prepare(ctx: Context, source: str, sha256: str | None, choice: Choice, *, ta
         settings=ctx.settings(RasterSettings),
         **{sidecar.kind: beside for sidecar, beside in staged},
     )
-    return Prepared(_locate(folder, extracted.file) if extracted.file else path, fetched, extracted)
+    return Prepared(_locate(folder, extracted.file) if extracted.file else path, *facts, extracted)
 
 
-def fetch_again(ctx: Context, source: str, sha256: str, raster: Validated, *, verify: bool = False) -> Path:
+def fetch_again(ctx: Context, validated: CogSource, *, verify: bool = False) -> Path | Ranges:
     """The file that an earlier step validated, made once more from the same source."""
+    raster, source, sha256 = validated.raster, validated.source, validated.sha256
     if (origin := raster.origin) is None:
-        return ctx.storage.fetch(source, sha256)
+        return open_ranges(ctx, source, validated.pin) if validated.pin else ctx.storage.fetch(source, sha256)
     choice = Choice(
         variable=origin.variable or None,
         time=origin.time or None,
