@@ -5,7 +5,7 @@ import random
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
-from threading import Event
+from threading import Barrier, Event
 from typing import Any
 
 import numpy as np
@@ -30,9 +30,10 @@ from anabranch.sandbox import Limits, Sandbox
 from anabranch.storage.ranges import Ranges
 from anabranch.testing import FakeContext
 from anabranch.testing.tier_suite import ODD
-from tests.support.huge_tiff import SIDE, SIZE, pixels_at, serve_huge_tiff
+from tests.support.huge_tiff import SIDE, SIZE, TILE, pixels_at, serve_huge_tiff
 from tests.support.objects import Cloud
 from tests.support.rasters import hills, make_raster, picture
+from tests.support.waiting import PATIENCE_SECONDS
 
 CONFINED = Path(__file__).parents[1] / "data" / "confined"
 LIMITS = Limits(memory=512 * 2**20, cpu_seconds=60, file_bytes=4 * 2**20)
@@ -231,6 +232,36 @@ def test_e7_a_cancel_does_not_wait_for_the_store(sandboxed: Sandbox, tmp_path: P
     source.released.set()
 
 
+class Together(Local):
+    """Answers a range of pixels once another is asked for at the same time."""
+
+    def __init__(self, data: bytes) -> None:
+        super().__init__(data)
+        self.met = 0
+        self._pair = Barrier(2, action=self._count)
+
+    def _count(self) -> None:
+        self.met += 1
+
+    def read(self, start: int, length: int) -> bytes:
+        if length > 2**16:
+            self._pair.wait(PATIENCE_SECONDS)
+        return super().read(start, length)
+
+
+def test_neighbouring_blocks_are_one_range_and_ranges_are_read_at_once(sandboxed: Sandbox, tmp_path: Path) -> None:
+    path = make_raster(tmp_path / "scene.tif", picture(900, 900), **TILED)
+    source, target = Together(path.read_bytes()), tmp_path / "cog.tif"
+    window = Window(column=128, row=128, width=512, height=512)
+    options = CogOptions(kind=Kind.RGB, window=window, memory_mb=256).model_dump(mode="json")
+    arguments = {"target": str(target), "options": options}
+    sandboxed.run("write", arguments, limits=LARGE, writes=[tmp_path], ranged={"source": source})
+    assert source.met == 2  # four rows of four blocks each
+    assert sum(length > 2**16 for _, length in source.asked) == 4
+    with rasterio.open(target) as cog:
+        assert np.array_equal(cog.read(), picture(900, 900)[:, 128:640, 128:640])
+
+
 @pytest.fixture(scope="module")
 def attacked() -> Iterator[Sandbox]:
     made = Sandbox("attacks", {"PYTHONPATH": str(CONFINED)})
@@ -287,6 +318,7 @@ def test_r6_windows_of_a_50_gb_tiff_are_exact_and_take_little_disk(tmp_path: Pat
         looked = run_in_sandbox(ctx, "look", Checked, path=source, options=ValidateOptions(), settings=settings)
         assert (looked.raster.size_bytes, looked.raster.width) == (SIZE, SIDE)
         chance, target = random.Random(50), sandbox_folder(ctx) / "cog.tif"
+        before, under = bucket.read_bytes, 0
         for _ in range(20):
             column, row = chance.randrange(SIDE - 1_500), chance.randrange(SIDE - 1_500)
             window = Window(column=column, row=row, width=1_500, height=1_200)
@@ -294,5 +326,8 @@ def test_r6_windows_of_a_50_gb_tiff_are_exact_and_take_little_disk(tmp_path: Pat
             run_in_sandbox(ctx, "write", Written, source=source, target=target, options=options)
             with rasterio.open(target) as cog:
                 assert np.array_equal(cog.read(1), pixels_at(row, column, 1_200, 1_500))
+            columns = (column + 1_499) // TILE - column // TILE + 1
+            under += columns * ((row + 1_199) // TILE - row // TILE + 1) * TILE**2 * 2
+        assert bucket.read_bytes - before <= 1.3 * under
         assert bucket.read_bytes < GB
         assert sum(path.stat().st_size for path in tmp_path.rglob("*") if path.is_file()) < GB

@@ -11,7 +11,7 @@ __all__ = ["CHUNK_BYTES", "MAX_ANSWER_BYTES", "Channel", "MalformedMessage", "Me
 
 MAX_ANSWER_BYTES = 16 * 2**20
 CHUNK_BYTES = 1 << 16
-MAX_SOCKETS = 8
+MAX_SOCKETS = 16
 
 Message = dict[str, Any]  # JSON; each message has a shape of its own
 

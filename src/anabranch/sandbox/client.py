@@ -90,7 +90,7 @@ class Sandbox:
             servers = [RangeServer(file) for file in ranged.values()]
             try:
                 with theirs:
-                    control.send_with_sockets(request, [theirs, *(server.there for server in servers)])
+                    control.send_with_sockets(request, [theirs, *(end for server in servers for end in server.there)])
             except ConnectionError as error:
                 ours.close()
                 for server in servers:

@@ -1,4 +1,4 @@
-"""A file that a sandbox reads by ranges: its caller serves them over a socket, which answers nothing else.
+"""A file that a sandbox reads by ranges: its caller serves them over sockets, which answer nothing else.
 
 A request is the start and the length of a range; the answer is its bytes, and nothing if the caller has failed.
 """
@@ -8,6 +8,8 @@ import os
 import socket
 import struct
 import threading
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import PurePosixPath
 from typing import Literal, NamedTuple, Protocol
 
@@ -18,6 +20,7 @@ from anabranch.strict_model import StrictModel
 __all__ = ["RangeServer", "RangeSource", "RangedFile"]
 
 REQUEST = struct.Struct("<QI")
+SOCKETS_PER_FILE = 4
 MAX_RANGE_BYTES = 16 * 2**20
 MAX_RANGES = 4_000_000
 # How often a function may read all of a file: a warp reads some blocks several times.
@@ -35,29 +38,30 @@ class RangeSource(Protocol):
 
 
 class RangeServer:
-    """The caller's end: serves one file in a thread, until the other end is closed or an error stops it."""
+    """The caller's ends: serves one file, a thread for each, until the other ends are closed or an error stops it."""
 
     def __init__(self, source: RangeSource) -> None:
-        """Nothing is served yet; `there` is the end for the sandbox."""
+        """Nothing is served yet; `there` are the ends for the sandbox."""
         self._source = source
-        self._here, self.there = socket.socketpair()
+        self._here, self.there = zip(*(socket.socketpair() for _ in range(SOCKETS_PER_FILE)), strict=True)
         self._ranges_left = MAX_RANGES
         self._bytes_left = MAX_READINGS * max(source.size, MAX_RANGE_BYTES)
         self.error: Exception | None = None
 
     def start(self) -> None:
-        """Serve; the sandbox has its end by now."""
-        self.there.close()
-        threading.Thread(target=self._serve, name="ranges", daemon=True).start()
+        """Serve; the sandbox has its ends by now."""
+        for here, there in zip(self._here, self.there, strict=True):
+            there.close()
+            threading.Thread(target=self._serve, args=[here], name="ranges", daemon=True).start()
 
     def close(self) -> None:
-        """Close both ends, if it was not started."""
-        self.there.close()
-        self._here.close()
+        """Close all ends, if it was not started."""
+        for end in (*self._here, *self.there):
+            end.close()
 
-    def _serve(self) -> None:
-        with self._here:
-            while (request := _receive(self._here.fileno(), REQUEST.size)) is not None:
+    def _serve(self, here: socket.socket) -> None:
+        with here:
+            while (request := _receive(here.fileno(), REQUEST.size)) is not None:
                 try:
                     start, length = REQUEST.unpack(request)
                     self._check(start, length)
@@ -66,7 +70,7 @@ class RangeServer:
                     self.error = error
                     return
                 try:
-                    self._here.sendall(data)
+                    here.sendall(data)
                 except ConnectionError:
                     return
 
@@ -93,7 +97,7 @@ class RangedFile(StrictModel):
 
     name: str
     size: int
-    handle: int
+    handles: tuple[int, ...]
 
     @property
     def suffix(self) -> str:
@@ -109,19 +113,36 @@ class RangedFile(StrictModel):
         return io.BufferedReader(RangeFile(self.size, self.read))
 
     def read(self, start: int, length: int) -> bytes:
-        """The bytes of a range within it; threads take turns."""
-        with _turn:
-            return b"".join(
-                self._ask(start + done, min(length - done, MAX_RANGE_BYTES))
-                for done in range(0, length, MAX_RANGE_BYTES)
-            )
+        """The bytes of a range within it."""
+        return self.read_all([(start, length)])[0]
 
-    def _ask(self, start: int, length: int) -> bytes:
-        os.write(self.handle, REQUEST.pack(start, length))
-        data = _receive(self.handle, length)
-        if data is None:
-            raise OSError(f"{self.name} can't be read any more")
-        return data
+    def read_all(self, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+        """The bytes of several ranges within it, a few requested at once; threads take turns."""
+        requests = [
+            (start + done, min(length - done, MAX_RANGE_BYTES))
+            for start, length in ranges
+            for done in range(0, length, MAX_RANGE_BYTES)
+        ]
+        with _turn:
+            pieces = iter(
+                [
+                    piece
+                    for begun in range(0, len(requests), len(self.handles))
+                    for piece in self._ask(requests[begun : begun + len(self.handles)])
+                ]
+            )
+        return [b"".join(islice(pieces, -(-length // MAX_RANGE_BYTES))) for _, length in ranges]
+
+    def _ask(self, requests: Sequence[tuple[int, int]]) -> Iterator[bytes]:
+        """The answers to at most as many requests as there are sockets."""
+        asked = list(zip(self.handles, requests, strict=False))
+        for handle, request in asked:
+            os.write(handle, REQUEST.pack(*request))
+        for handle, (_, length) in asked:
+            data = _receive(handle, length)
+            if data is None:
+                raise OSError(f"{self.name} can't be read any more")
+            yield data
 
 
 def _receive(handle: int, length: int) -> bytes | None:

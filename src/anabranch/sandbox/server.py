@@ -24,6 +24,7 @@ from anabranch.sandbox.channel import Channel, Message
 from anabranch.sandbox.confine import Limits, drop_privileges, leave_network, set_limits
 from anabranch.sandbox.landlock import find_landlock, restrict_files
 from anabranch.sandbox.protections import Protections
+from anabranch.sandbox.ranged import SOCKETS_PER_FILE
 from anabranch.sandbox.refused_calls import RefusedCalls, filter_and_report
 from anabranch.sandbox.seccomp import can_filter_calls
 
@@ -152,8 +153,9 @@ def _wait_for_call(module: ModuleType, protections: Protections, ends: ProcessEn
         asked = Channel(ends.there).receive_with_sockets() if os.getppid() == server else None
         if asked is not None:
             request, (line, *ranged) = asked
-            for name, end in zip(request["ranged"], ranged, strict=True):
-                request["arguments"][name]["handle"] = end.detach()
+            for number, name in enumerate(request["ranged"]):
+                ends_of_file = ranged[number * SOCKETS_PER_FILE :][:SOCKETS_PER_FILE]
+                request["arguments"][name]["handles"] = [end.detach() for end in ends_of_file]
             _work(module, protections, request, ends.there, Channel(line))
     finally:
         with suppress(Exception):

@@ -1,7 +1,7 @@
 """A file whose reads are requests for ranges."""
 
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 __all__ = ["RangeFile"]
 
@@ -31,15 +31,8 @@ class RangeFile(io.RawIOBase):
 
     def readinto(self, buffer: "memoryview | bytearray") -> int:  # type: ignore[override]  # a newer name of the parameter
         """Fill a buffer with the bytes that are left, at most its length."""
-        data = self._get(self._at, len(buffer))
+        length = min(len(buffer), self._size - self._at)
+        data = self._read_range(self._at, length) if length > 0 else b""
         buffer[: len(data)] = data
         self._at += len(data)
         return len(data)
-
-    def get_byte_ranges(self, offsets: Sequence[int], sizes: Sequence[int]) -> list[bytes]:
-        """The bytes of several ranges: GDAL asks by this method for all blocks of a window at once."""
-        return [self._get(offset, size) for offset, size in zip(offsets, sizes, strict=True)]
-
-    def _get(self, start: int, length: int) -> bytes:
-        length = min(length, self._size - start)
-        return self._read_range(start, length) if length > 0 else b""

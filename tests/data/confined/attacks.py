@@ -276,16 +276,16 @@ def call_as_i386(*, progress: Progress) -> int:
 
 def ask(text: str, file: dict[str, Any], *, progress: Progress) -> None:
     """Ask the socket of a ranged file for anything."""
-    os.write(file["handle"], bytes.fromhex(text))
-    os.read(file["handle"], 1)
+    os.write(file["handles"][0], bytes.fromhex(text))
+    os.read(file["handles"][0], 1)
 
 
 def read_for_ever(file: dict[str, Any], *, progress: Progress) -> None:
     while True:
-        os.write(file["handle"], struct.pack("<QI", 0, 2**24))
+        os.write(file["handles"][0], struct.pack("<QI", 0, 2**24))
         left = 2**24
         while left:
-            left -= len(os.read(file["handle"], left))
+            left -= len(os.read(file["handles"][0], left))
 
 
 def misuse_socket(file: dict[str, Any], *, progress: Progress) -> dict[str, str]:
@@ -294,7 +294,7 @@ def misuse_socket(file: dict[str, Any], *, progress: Progress) -> dict[str, str]
     for name in ("sendmsg", "sendto", "sendmmsg", "recvmsg", "recvfrom", "connect", "bind", "listen", "accept4",
                  "getpeername", "getsockname", "setsockopt", "getsockopt", "shutdown", "socketpair"):  # fmt: skip
         ctypes.set_errno(0)
-        libc.syscall(NUMBERS[name], file["handle"], 0, 0, 0, 0, 0)
+        libc.syscall(NUMBERS[name], file["handles"][0], 0, 0, 0, 0, 0)
         found[name] = errno.errorcode.get(ctypes.get_errno(), "none")
-    os.write(file["handle"], struct.pack("<QI", 2, 3))
-    return {**found, "data": os.read(file["handle"], 3).decode()}
+    os.write(file["handles"][0], struct.pack("<QI", 2, 3))
+    return {**found, "data": os.read(file["handles"][0], 3).decode()}

@@ -21,7 +21,7 @@ def pin_source(ctx: Context, source: str, found: Stat) -> str | None:
     ranges = ctx.storage.open_ranges(source, found.tag)
     if error := missing_codec(ranges, ranges.name):
         raise error
-    images = read_images(ranges)
+    images = read_images(ranges, most=1)
     return found.tag if images and images[0].tiled else None
 
 

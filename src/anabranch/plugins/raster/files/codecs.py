@@ -21,7 +21,7 @@ _JPEG, _TWELVE_BITS = 7, 12
 
 def missing_codec(source: Openable, name: str) -> Permanent | None:
     """An error that names the codec of a complete TIFF whose compression GDAL can't decode here."""
-    images = read_images(source)
+    images = read_images(source, most=1)
     if not images:
         return None
     number, bits = images[0].compression, images[0].bits

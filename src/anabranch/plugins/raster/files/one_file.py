@@ -1,5 +1,6 @@
 """The file system that GDAL sees of a file that is read by ranges: that one file."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from rasterio.abc import MultiByteRangeResourceContainer
@@ -10,6 +11,20 @@ from anabranch.storage.range_file import RangeFile
 __all__ = ["OneFile"]
 
 
+class GdalFile(RangeFile):
+    """The file as GDAL reads it: it asks for the blocks of a window together."""
+
+    def __init__(self, file: RangedFile) -> None:
+        """The position is at the start."""
+        super().__init__(file.size, file.read)
+        self._file = file
+
+    def get_byte_ranges(self, offsets: Sequence[int], sizes: Sequence[int]) -> list[bytes]:
+        """The bytes of several ranges; what of them lies behind the end is left out."""
+        ends = ((start, min(start + size, self._file.size)) for start, size in zip(offsets, sizes, strict=True))
+        return self._file.read_all([(start, max(0, end - start)) for start, end in ends])
+
+
 class OneFile(MultiByteRangeResourceContainer):  # type: ignore[misc]  # rasterio has no types
     """One file by its name; for others, like sidecars, rasterio takes a KeyError for their absence."""
 
@@ -17,10 +32,9 @@ class OneFile(MultiByteRangeResourceContainer):  # type: ignore[misc]  # rasteri
         """For this file."""
         self._files = {file.name: file}
 
-    def open(self, path: str, mode: str = "r", **_options: Any) -> RangeFile:
+    def open(self, path: str, mode: str = "r", **_options: Any) -> GdalFile:
         """The file, opened again for reading; each has a position of its own."""
-        file = self._files[path]
-        return RangeFile(file.size, file.read)
+        return GdalFile(self._files[path])
 
     def size(self, path: str) -> int:
         """Its size in bytes."""

@@ -49,12 +49,12 @@ class _Layout:
         return self.unpack(small, large, file.read(struct.calcsize(f"{self.order}{form}")))
 
 
-def read_images(source: Openable) -> tuple[Image, ...]:
-    """The images of a TIFF in their order; empty for other files; those before the damage where it is truncated."""
+def read_images(source: Openable, most: int = MAX_IMAGES) -> tuple[Image, ...]:
+    """The first images of a TIFF in their order; empty for other files; those before the damage of a truncated one."""
     found: list[Image] = []
     try:
         with source.open("rb") as file:
-            for image in islice(_walk(file), MAX_IMAGES):
+            for image in islice(_walk(file), most):
                 found.append(image)
     except (struct.error, OSError, UnicodeDecodeError, OverflowError):
         pass
@@ -63,7 +63,7 @@ def read_images(source: Openable) -> tuple[Image, ...]:
 
 def read_nodata(source: Openable) -> str:
     """The text of the nodata tag of the first image, whether or not a pixel can have it; empty where there is none."""
-    images = read_images(source)
+    images = read_images(source, most=1)
     return images[0].nodata if images else ""
 
 
