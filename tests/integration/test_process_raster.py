@@ -23,7 +23,7 @@ from anabranch.engine.submission import Order
 from anabranch.engine.views import JobDetail
 from anabranch.errors import InputError
 from anabranch.settings import Settings
-from tests.support.formats import Dimensions, climate, make_netcdf
+from tests.support.formats import Dimensions, Variables, climate, make_netcdf
 from tests.support.rasters import classes, hills, make_raster, picture
 from tests.support.server import serve
 from tests.support.stack import Stack, open_stack
@@ -118,6 +118,24 @@ async def test_r3_c1_a_time_of_a_netcdf_variable_is_published(
     assert properties["datetime"] == "2020-01-16T00:00:00Z"
     assert (band["name"], band["unit"], band["raster:scale"]) == ("t2m", "K", 0.1)
     assert [warning["code"] for warning in result["warnings"]] == ["raster.crs_assumed"]
+
+
+async def test_c1_each_time_of_a_variable_becomes_an_item(stack: Stack, bronze: Path, catalog_url: str) -> None:
+    days: Dimensions = {"time": ([0, 1], {"units": "days since 2020-01-15"})}
+    variables: Variables = {name: (("time", "lat", "lon"), climate(2), {"units": "K"}) for name in ("a", "b")}
+    make_netcdf(bronze / "era.nc", variables, dimensions=days)
+
+    wanted = {"source": "bronze://in/era.nc", "variable": "b", "raster_type": "continuous"}
+    result = result_of(await stack.run("process_raster_times", **wanted))
+
+    assert result["times"] == ["2020-01-15T00:00:00Z", "2020-01-16T00:00:00Z"]
+    assert sorted(item["id"] for item in result["items"]) == published(catalog_url)
+    documents = [row["document"]["properties"] for row in rows(catalog_url, "select document from app.catalog_items")]
+    assert sorted(properties["datetime"] for properties in documents) == result["times"]
+
+    unchosen = await stack.run("process_raster_times", source="bronze://in/era.nc")
+    assert unchosen.job.error is not None
+    assert unchosen.job.error.code == "raster.variable"
 
 
 async def test_w6_w7_a_file_that_is_refused_leaves_nothing_published(

@@ -7,6 +7,7 @@ from pydantic import BaseModel
 from anabranch.engine.worker.context import Context
 from anabranch.engine.worker.handler import handler
 from anabranch.errors import NotFound
+from anabranch.plugins.raster.formats.models import ListParams, TimeSteps
 from anabranch.plugins.raster.formats.prepare import fetch_again, find_sidecars, prepare
 from anabranch.plugins.raster.handler_models import (
     Cog,
@@ -23,7 +24,7 @@ from anabranch.plugins.raster.request import RasterRequest
 from anabranch.plugins.raster.sandbox_calls import run_in_sandbox, sandbox_folder
 from anabranch.plugins.raster.settings import RasterSettings
 
-__all__ = ["create_cog", "preflight", "validate", "verify"]
+__all__ = ["create_cog", "list_times", "preflight", "validate", "verify"]
 
 QUEUE = "raster"
 
@@ -44,6 +45,14 @@ def validate(params: ValidateParams, ctx: Context) -> Checked:
     checked = run_in_sandbox(ctx, "look", Checked, path=prepared.path, options=options, settings=settings)
     require_single(checked.pixels, params.tiling, settings)
     return prepared.complete(checked)
+
+
+@handler("raster.list_times", queue=QUEUE, timeout_seconds=600)
+def list_times(params: ListParams, ctx: Context) -> TimeSteps:
+    """List the times of a variable of a netCDF, HDF5 or GRIB file."""
+    path = ctx.storage.fetch(params.source, params.sha256)
+    settings = ctx.settings(RasterSettings)
+    return run_in_sandbox(ctx, "list_steps", TimeSteps, source=path, params=params, settings=settings)
 
 
 @handler("raster.create_cog", queue=QUEUE, timeout_seconds=21_600)

@@ -20,12 +20,12 @@ from anabranch.plugins.raster.formats.archive import Unpacked, unpack
 from anabranch.plugins.raster.formats.choose import ALL_TIMES, choose_steps, choose_variable, show_text
 from anabranch.plugins.raster.formats.contents import Step, Variable, list_variables
 from anabranch.plugins.raster.formats.geotiff import Copy, Progress, compare_geotiff, write_geotiff
-from anabranch.plugins.raster.formats.models import Choice, Extracted
+from anabranch.plugins.raster.formats.models import Choice, Extracted, TimeSteps
 from anabranch.plugins.raster.formats.sidecars import Additions, read_additions
 from anabranch.plugins.raster.models import Notice, Origin, Times
 from anabranch.plugins.raster.settings import RasterSettings
 
-__all__ = ["extract"]
+__all__ = ["extract", "list_times"]
 
 _WITH_VARIABLES = {"netCDF", "HDF5", "GRIB"}
 _MAY_NAME_FILES = {"HDF5", "HFA"}  # external links, virtual datasets, external storage; spill files
@@ -97,6 +97,23 @@ def _open(path: Path, found: FileFormat, chosen: _Chosen) -> Iterator[DatasetRea
             return
     with rasterio.Env(GDAL_NETCDF_BOTTOMUP="NO"), open_as(path, found, chosen.driver, chosen.dataset) as src:
         yield src
+
+
+def list_times(source: Path, variable: str | None, settings: RasterSettings, *, confined: bool = True) -> TimeSteps:
+    """The time steps of a variable; an error where it has none, or where the variable must be chosen."""
+    found = identify_file(source)[1]
+    _require_readable(source, found, confined=confined)
+    with bounded(settings.raster_memory_mb):
+        chosen = _choose(source, found, Choice(variable=variable, time=ALL_TIMES))
+    labels = tuple(step.label for step in chosen.steps if step.label)
+    if chosen.variable is None or not labels or len(labels) > settings.raster_max_times:
+        count = f"{len(labels):,} times, over the limit of {settings.raster_max_times:,}" if labels else "no times"
+        raise Permanent(
+            f"{show_text(chosen.variable.name) if chosen.variable else 'the raster'} of {source.name} has {count}",
+            code="raster.time",
+            remedy="Publish it with process_raster, or split the file.",
+        )
+    return TimeSteps(variable=chosen.variable.name, times=labels)
 
 
 def _require_readable(path: Path, found: FileFormat, *, confined: bool) -> None:
