@@ -73,7 +73,7 @@ CODES: tuple[Code, ...] = (
     Code("bench.not_ready", Kind.UNAVAILABLE, "The API of the benchmark was not ready in time.", "Run it on a less busy machine.", LOCAL),
     Code("bench.not_warm", Kind.UNAVAILABLE, "The workers of the benchmark did not start in time.", "Run it on a less busy machine.", LOCAL),
     Code("bench.wrong", Kind.INTERNAL, "A benchmark gave a wrong result.", "Report it: its figures mean nothing.", LOCAL),
-    Code("bulk.refused", Kind.INVALID, "Some jobs of a bulk submission were refused.", "Fix the reported lines and send them again.", LOCAL),
+    Code("bulk.refused", Kind.INVALID, "Some jobs of a bulk submission were refused.", "Fix the reported lines and send them again."),
     Code("child.cancelled", Kind.TASK, "The job that a task ran was cancelled.", "Retry the job that ran it."),
     Code("child.failed", Kind.TASK, "The job that a task ran failed.", "Look at that job with `anabranch status`; fix the cause, then retry the job that ran it."),
     Code("cluster.closed_folder", Kind.UNAVAILABLE, "The database server's user can't enter the data folder.", "Open the folders above it (chmod o+x), or set ANABRANCH_HOME to another folder.", LOCAL),

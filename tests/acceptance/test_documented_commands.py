@@ -23,6 +23,7 @@ import rasterio
 from anabranch.embedded.home import Home
 from anabranch.workflows.functions import WorkflowFunction
 from tests.support.pages import PAGES, ROOT, Block, list_commands, read_blocks
+from tests.support.warm import run_warm_script
 
 API = "http://127.0.0.1:8787"
 NEEDS_ROOT = "sudo apt-get"
@@ -48,7 +49,7 @@ PRINTED = {
     "docs/howto/sub-workflows.md": ["2 workflows are valid", '"name": "north"', "completed"],
     VERIFY: ["verified: 3 files are as they were published"],
     "examples/batch_folder/README.md": ["the level 'n/a' is no number", "batch=may", "readings/oder.csv"],
-    "examples/own_handler/README.md": ["2 passed", '"mean": '],
+    "examples/own_handler/README.md": ["2 passed", '"mean": ', '"collection": "ndvi"'],
     "examples/plugin_package/README.md": ['"u4pruy"', '"u33dbb"'],
     "examples/python_stages/README.md": ['"area_km2": 510065'],
     "examples/workflow_function/README.md": ["read_footprint", '"rasters": 2'],
@@ -84,15 +85,7 @@ class Place:
             **self.variables,
             **variables,
         }
-        done = subprocess.run(
-            ["/bin/bash", "-e", "-c", "\n".join(script)],
-            check=False,
-            cwd=self.folder,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=600,
-        )
+        done = run_warm_script(*script, folder=self.folder, env=environment, timeout=600)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout + done.stderr
 

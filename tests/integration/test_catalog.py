@@ -370,6 +370,7 @@ def test_e5_the_handler_role_publishes_and_touches_nothing_else(
         "find_origin",
         "find_provenance",
         "hold_attempt",
+        "is_related",
         "now",
         "publish_items",
         "replace_extent",

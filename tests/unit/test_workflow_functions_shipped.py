@@ -9,8 +9,7 @@ from anabranch import Input, choose, end, expr, gate, item, task, wait, workflow
 from anabranch.engine.plugin import Registry, load_plugins
 from anabranch.plugins.demo.handlers import chunk_processor, echo, list_items, size_check, sleep
 from anabranch.plugins.demo.handlers import multi_phase as work_in_phases
-from anabranch.plugins.raster.handlers import create_cog, list_times, preflight, validate, verify
-from anabranch.plugins.stac.handlers import ensure_collection
+from anabranch.plugins.raster.handlers import create_cogs, list_times, preflight, validate, verify
 from anabranch.plugins.storage.handlers import stage
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.functions import WorkflowFunction
@@ -104,7 +103,7 @@ def weigh_lots(lots: list[int] = [3, 5, 8]) -> Any:  # noqa: B006  # read once
 Line = Annotated[str, Input(format="line")]
 
 
-@workflow("process_raster", name="Publish a raster", version=3)
+@workflow("process_raster", name="Publish a raster", version=4)
 def process_raster(
     source: Annotated[
         str, Input(format="address", description="The address of the file, like bronze://uploads/…/dem.tif.")
@@ -161,13 +160,20 @@ def process_raster(
     planned = preflight(
         source=source, collection=collection, **about, tiling=tiling, datetime=datetime, **chosen, sidecars=sidecars
     )
-    staged = stage(source=source, tag=planned.tag, when=dry_run == False)
-    checked = validate(source=source, sha256=staged.sha256, **about, tiling=tiling, **chosen, sidecars=planned.sidecars)
-    file: Any = {"source": source, "sha256": staged.sha256, "raster": checked.raster}
-    cogs = create_cog.map(checked.tiers, name="cogs", **file, tier=item, target_crs=target_crs)
+    checked = validate(
+        source=source,
+        tag=planned.tag,
+        **about,
+        tiling=tiling,
+        **chosen,
+        sidecars=planned.sidecars,
+        when=dry_run == False,
+    )
+    file: Any = {"source": source, "sha256": checked.sha256, "raster": checked.raster}
+    made = create_cogs.options(name="cogs")(**file, tiers=checked.tiers, target_crs=target_crs)
     verified = verify(
         **file,
-        cogs=cogs.items,
+        cogs=made.cogs,
         target_crs=target_crs,
         title=title,
         datetime=planned.datetime,
@@ -182,8 +188,9 @@ def process_raster(
     review = gate("review", timeout_seconds=2592000, answer=answer, description=said, after=verified)
     decide = choose(review.approved == True, None, end("put_aside"), name="decide")
     route = choose(approval, decide, None, name="route")
-    ready = ensure_collection.options(name="collection", after_any=[route, decide])(id=collection)
-    publish = task("stac.register_item").options(name="publish", after=ready)(collection=collection, item=verified.item)
+    publish = task("stac.register_item").options(name="publish", after_any=[route, decide])(
+        collection=collection, item=verified.item, create_collection=True
+    )
     return {
         "outputs": expr.default(verified.outputs, []),
         "items": expr.default(publish.items, []),

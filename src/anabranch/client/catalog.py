@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 from functools import partial
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 from anabranch.client.calls import Call
 from anabranch.client.paths import segment
 from anabranch.contract.answer import JsonObject, Page, read
 from anabranch.contract.catalog import Item
 
-__all__ = ["file_path", "item_path", "items_call", "manifest_path", "tile_path", "tilejson_path"]
+__all__ = ["file_path", "item_path", "items_call", "manifest_path", "map_path", "tile_path", "tilejson_path"]
 
 GRID = "WebMercatorQuad"
 MAX_PAGE_ITEMS = 200
@@ -33,6 +33,11 @@ def _read_page(raw: JsonObject) -> Page[Item]:
 def item_path(collection: str, item: str) -> str:
     """The path of an item."""
     return f"/stac/collections/{segment(collection)}/items/{segment(item)}"
+
+
+def map_path(collection: str, item: str) -> str:
+    """The path of the page with an item chosen."""
+    return f"/#{urlencode({'collection': collection, 'item': item})}"
 
 
 def tilejson_path(collection: str, item: str) -> str:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from anabranch.canonical import sha256 as hash_text
+from anabranch.errors import Permanent
 from anabranch.storage.addresses import Address, parse_address
 from anabranch.storage.attempt_keys import attempt_key
 from anabranch.storage.sources import Sources
@@ -61,9 +62,13 @@ class TaskStorage:
         """
         return self.stage(address, sha256).path
 
-    def stage(self, address: str, sha256: str | None = None) -> Staged:
-        """The same, with its size and its SHA-256."""
+    def stage(self, address: str, sha256: str | None = None, *, tag: str | None = None) -> Staged:
+        """The same, with its size and its SHA-256; Permanent when it is not the version with this tag any more."""
         at = parse_address(address)
+        if tag is not None and self.stat(address).tag != tag:
+            raise Permanent(
+                f"{address} was replaced since it was first checked", code="storage.changed", remedy="Submit it again."
+            )
         place = self._scratch() / "sources" / _place(at)
         found = self._sources.fetch(self._storage, at, place, sha256.lower() if sha256 else None)
         return Staged(place, place.stat().st_size, found)

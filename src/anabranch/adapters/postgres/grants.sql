@@ -29,7 +29,7 @@ begin
                    add_event, answer_reports, count_endings, end_wait, end_waits, expire_sessions, find_room, free_held,
                    keep_lane, lock_catalog, lock_collection, lock_key, lock_lane, make_right, open_lane, open_wait, release, remove_claims, remove_due, ripen,
                    set_job, set_node, take_due, tick, try_again, watch}') as part,
-               p.proname = any('{ensure_collection, find_origin, find_provenance, hold_attempt, now, publish_items, replace_extent}') as handlers
+               p.proname = any('{ensure_collection, find_origin, find_provenance, hold_attempt, is_related, now, publish_items, replace_extent}') as handlers
           from pg_catalog.pg_proc p
          where p.pronamespace = 'app'::regnamespace and p.prokind = 'f'
     loop

@@ -1,50 +1,80 @@
 """Handlers on rasters: they fetch and store files, and open untrusted files only in a sandbox."""
 
-from pathlib import Path
+import re
+from pathlib import Path, PurePosixPath
 
 from pydantic import BaseModel
 
 from anabranch.engine.worker.context import Context
 from anabranch.engine.worker.handler import handler
-from anabranch.errors import NotFound
+from anabranch.errors import NotFound, Permanent
 from anabranch.plugins.raster.formats.models import ListParams, TimeSteps
 from anabranch.plugins.raster.formats.prepare import fetch_again, find_sidecars, prepare
 from anabranch.plugins.raster.handler_models import (
+    CheckedFile,
     Cog,
     CogParams,
+    Cogs,
+    CogSource,
+    CogsParams,
     Plan,
     ValidateParams,
     Verified,
     VerifyParams,
 )
 from anabranch.plugins.raster.item.publication import COG_TYPE, collect_outputs, name_cog
-from anabranch.plugins.raster.models import Checked, Compared, Inspected, Written
+from anabranch.plugins.raster.models import Checked, Compared, Inspected, Profile, Written
 from anabranch.plugins.raster.plan import plan_work, require_single
 from anabranch.plugins.raster.request import RasterRequest
 from anabranch.plugins.raster.sandbox_calls import run_in_sandbox, sandbox_folder
 from anabranch.plugins.raster.settings import RasterSettings
+from anabranch.statements import read_statements
+from anabranch.storage.addresses import parse_address
+from anabranch.storage.attempt_keys import parse_key
 
-__all__ = ["create_cog", "list_times", "preflight", "validate", "verify"]
+__all__ = ["create_cog", "create_cogs", "list_times", "preflight", "validate", "verify"]
 
 QUEUE = "raster"
+SQL = Path(__file__).with_name("statements.sql")
+DRAFT_ADDRESS = re.compile(r"(silver|gold)://jobs/")
 
 
 @handler("raster.preflight", queue="files", timeout_seconds=120)
 def preflight(params: RasterRequest, ctx: Context) -> Plan:
     """Return the plan for a raster; the file is not read."""
+    if DRAFT_ADDRESS.match(params.source):
+        _require_own_output(params.source, ctx)
     plan = plan_work(params, ctx.storage.stat(params.source), ctx.settings(RasterSettings))
     return plan.model_copy(update={"sidecars": tuple(find_sidecars(ctx, params.source, params.sidecars))})
 
 
+def _require_own_output(source: str, ctx: Context) -> None:
+    """Refuse an output of another job, which may not be published yet; parts of one job may use each other's (P6)."""
+    key = parse_key(parse_address(source).path)
+    if key is not None:
+        query = read_statements(SQL)["is_related"].encode()
+        with ctx.database() as connection:
+            ((is_own,),) = connection.execute(query, {"job_id": ctx.job_id, "other": key.job}).fetchall()
+        if is_own:
+            return
+    raise Permanent(
+        f"{PurePosixPath(source).name[-80:]} is an output of another job, which may not be published yet",
+        code="raster.draft",
+        remedy="Copy it to the bronze tier with `anabranch storage cp`, and give that address; or publish it in the "
+        "workflow that makes it.",
+    )
+
+
 @handler("raster.validate", queue=QUEUE, timeout_seconds=3_600)
-def validate(params: ValidateParams, ctx: Context) -> Checked:
-    """Check a raster: format, georeference, pixels, kind; all errors are reported at once."""
+def validate(params: ValidateParams, ctx: Context) -> CheckedFile:
+    """Fetch a raster and check it: format, georeference, pixels, kind; all errors are reported at once."""
     settings = ctx.settings(RasterSettings)
-    prepared = prepare(ctx, params.source, params.sha256, params.choice)
+    staged = ctx.storage.stage(params.source, params.sha256, tag=params.tag)
+    prepared = prepare(ctx, staged.path, params.choice)
     options = prepared.adapt(params.options)
     checked = run_in_sandbox(ctx, "look", Checked, path=prepared.path, options=options, settings=settings)
     require_single(checked.pixels, params.tiling, settings)
-    return prepared.complete(checked)
+    return CheckedFile(**dict(prepared.complete(checked)), sha256=staged.sha256)
 
 
 @handler("raster.list_times", queue=QUEUE, timeout_seconds=600)
@@ -60,14 +90,30 @@ def create_cog(params: CogParams, ctx: Context) -> Cog:
     """Turn one raster into one Cloud-Optimized GeoTIFF; one that an earlier attempt stored is reused."""
     if (done := ctx.resume()) and done.phase == "put" and _is_there(ctx, cog := Cog.model_validate(done.state)):
         return cog
-    source = fetch_again(ctx, params.source, params.sha256, params.raster)
-    target = sandbox_folder(ctx) / "cog.tif"
-    options = params.options(params.tier, ctx.settings(RasterSettings).raster_memory_mb)
-    run_in_sandbox(ctx, "write", Written, source=source, target=target, options=options)
-    output = ctx.storage.put(target, name=name_cog(params.raster.name, params.tier), media_type=COG_TYPE)
-    cog = Cog(tier=params.tier, address=output.address, size=output.size, sha256=output.sha256)
+    cog = _write_cog(params, params.tier, ctx)
     ctx.checkpoint("put", cog.model_dump(mode="json"))
     return cog
+
+
+@handler("raster.create_cogs", queue=QUEUE, timeout_seconds=64_800)
+def create_cogs(params: CogsParams, ctx: Context) -> Cogs:
+    """Turn one raster into a Cloud-Optimized GeoTIFF for each profile; those of an earlier attempt are reused."""
+    done = ctx.resume()
+    stored = {cog.tier: cog for cog in Cogs.model_validate(done.state).cogs if _is_there(ctx, cog)} if done else {}
+    for tier in params.tiers:
+        if tier not in stored:
+            stored[tier] = _write_cog(params, tier, ctx)
+            ctx.checkpoint("put", Cogs(cogs=tuple(stored.values())).model_dump(mode="json"))
+    return Cogs(cogs=tuple(stored[tier] for tier in params.tiers))
+
+
+def _write_cog(params: CogSource, tier: Profile, ctx: Context) -> Cog:
+    source = fetch_again(ctx, params.source, params.sha256, params.raster)
+    target = sandbox_folder(ctx) / "cog.tif"
+    options = params.options(tier, ctx.settings(RasterSettings).raster_memory_mb)
+    run_in_sandbox(ctx, "write", Written, source=source, target=target, options=options)
+    output = ctx.storage.put(target, name=name_cog(params.raster.name, tier), media_type=COG_TYPE)
+    return Cog(tier=tier, address=output.address, size=output.size, sha256=output.sha256)
 
 
 def _is_there(ctx: Context, cog: Cog) -> bool:

@@ -16,7 +16,6 @@ __all__ = ["RasterRequest", "Tiling"]
 
 Tiling = Literal["auto", "never"]
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:\d\d)", re.ASCII)
-DRAFT_ADDRESS = re.compile(r"(silver|gold)://jobs/")
 
 
 class RasterRequest(ValidateOptions):
@@ -33,11 +32,6 @@ class RasterRequest(ValidateOptions):
     @field_validator("source")
     @classmethod
     def _check_source(cls, source: str) -> str:
-        if DRAFT_ADDRESS.match(source):
-            raise ValueError(
-                f"{PurePosixPath(source).name[-80:]} is an output of a job, which may not be published yet."
-                " Copy it to the bronze tier with `anabranch storage cp`, and give that address"
-            )
         name = PurePosixPath(source).name
         suffix = PurePosixPath(name).suffix.lower()
         if suffix and suffix not in SUFFIXES:  # without an extension, the content decides

@@ -1,5 +1,6 @@
 """Calls of the raster functions in a sandbox, for the handlers."""
 
+import atexit
 from pathlib import Path
 from typing import TypeVar
 
@@ -51,4 +52,5 @@ def _sandbox(memory_mb: int) -> Sandbox:
     """The sandbox of this process, kept for the next call: it has already imported GDAL."""
     if memory_mb not in _sandboxes:
         _sandboxes[memory_mb] = Sandbox(MODULE, gdal_environment(memory_mb))
+        atexit.register(_sandboxes[memory_mb].close)  # a notebook or a test that calls a handler itself leaves nothing
     return _sandboxes[memory_mb]

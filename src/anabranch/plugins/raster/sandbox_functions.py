@@ -5,6 +5,7 @@ from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
 
+import numpy.ma  # noqa: F401  # numpy imports it at its first use, which would be in each call
 import rasterio
 import rasterio.transform
 import rasterio.warp

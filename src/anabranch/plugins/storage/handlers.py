@@ -6,7 +6,6 @@ from pydantic import Field
 
 from anabranch.engine.worker.context import Context
 from anabranch.engine.worker.handler import handler
-from anabranch.errors import Permanent
 from anabranch.strict_model import StrictModel
 
 __all__ = ["list_files", "stage"]
@@ -35,13 +34,7 @@ class Staged(StrictModel):
 @handler("raster.blob_to_mount", queue="files", timeout_seconds=7_200)
 def stage(params: StageParams, ctx: Context) -> Staged:
     """Copy a file to this machine, once; from then on its checksum identifies it."""
-    if params.tag is not None and ctx.storage.stat(params.source).tag != params.tag:
-        raise Permanent(
-            f"{params.source} was replaced since it was first checked",
-            code="storage.changed",
-            remedy="Submit it again.",
-        )
-    staged = ctx.storage.stage(params.source)
+    staged = ctx.storage.stage(params.source, tag=params.tag)
     return Staged(source=params.source, name=PurePosixPath(params.source).name, size=staged.size, sha256=staged.sha256)
 
 

@@ -30,7 +30,7 @@ from anabranch.plugins.raster.cog.encoding import encoding_of
 from anabranch.plugins.raster.cog.target_area import check_area
 from anabranch.plugins.raster.cog.target_view import count_pixels
 from anabranch.plugins.raster.files.magic_bytes import identify_format
-from anabranch.plugins.raster.files.reader import bounded, open_raster
+from anabranch.plugins.raster.files.reader import bounded, choose_threads, open_raster
 from anabranch.plugins.raster.models import CogOptions, Estimate, Kind, Notice, Repairs, Validated, ValidateOptions
 from anabranch.plugins.raster.settings import RasterSettings
 
@@ -76,7 +76,7 @@ def validate(
     path: Path, options: ValidateOptions = DEFAULT_OPTIONS, settings: RasterSettings = DEFAULT_SETTINGS
 ) -> Validated:
     """All facts of a raster that can be published; else an error with the reason and a remedy."""
-    with bounded(settings.raster_memory_mb), open_raster(path) as src:
+    with bounded(settings.raster_memory_mb, choose_threads(path)), open_raster(path) as src:
         size = path.stat().st_size
         findings = Findings(errors=check_limits(src, size, settings))
         findings.raise_errors()  # a raster over the limits is not read
@@ -95,7 +95,7 @@ def _validate(
     findings.raise_errors()
     if kinds and crs and bounds and options.target_crs:
         findings.add(notices=tuple(check_area(src, crs, parse_crs(options.target_crs, "target_crs"), bounds)))
-        _check_target(findings, src, path, options, settings, kinds[1])
+        _check_target(findings, src, path, bounds, options, settings, kinds[1])
         findings.raise_errors()
     if not (crs and sample and kinds and bounds):
         raise RuntimeError("a check failed without an error")
@@ -157,10 +157,16 @@ def _check_kind(src: DatasetReader, sample: PixelSample, options: ValidateOption
 
 
 def _check_target(
-    findings: Findings, src: DatasetReader, path: Path, options: ValidateOptions, settings: RasterSettings, guess: Guess
+    findings: Findings,
+    src: DatasetReader,
+    path: Path,
+    bounds: Box,
+    options: ValidateOptions,
+    settings: RasterSettings,
+    guess: Guess,
 ) -> None:
     pixels = count_pixels(path, choose(guess.kind, findings.repairs, options, settings, discrete=guess.discrete))
-    error = check_target(src, pixels, options.target_crs, settings)
+    error = check_target(src, bounds, pixels, options.target_crs, settings)
     findings.add(errors=(error,) if error else ())
 
 

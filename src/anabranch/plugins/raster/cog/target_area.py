@@ -86,7 +86,8 @@ def choose_grid(src: DatasetReader, crs: CRS, target: CRS) -> dict[str, object]:
         raise Permanent(
             f"the raster has longitudes beyond 180 degrees, which can't be cut to the area of {name_crs(target)}",
             code="raster.reprojection",
-            remedy="Set no `target_crs`, or move what is beyond 180 degrees to the west of the raster first.",
+            remedy="Set no `target_crs`: the raster is published as it is, and maps draw it whole. Or move what is "
+            "beyond 180 degrees to the west of the raster first.",
         )
     return {"transform": transform, "width": width, "height": height}
 

@@ -8,7 +8,7 @@ READABLE = ("GTiff", "JP2OpenJPEG")
 # Formats that are first converted to a GeoTIFF, in a sandbox that can read no other file, whatever the first one names.
 CONVERTED = ("netCDF", "HDF5", "HDF5Image", "GRIB", "HFA", "AAIGrid", "DTED", "PNG", "JPEG")
 # Warping adds the VRT driver to its own process, so every file is also opened with one named driver.
-# Drivers for our own work: COG writes, MEM and Memory hold masks during vectorization, PNG writes previews.
+# Drivers for our own work: COG writes, MEM and Memory hold masks during vectorization.
 ALLOWED = frozenset({*READABLE, *CONVERTED, "COG", "MEM", "Memory"})
 
 # The drivers that GDAL 3.10 and 3.12 have in rasterio's wheels, and those that other builds of them have.
@@ -72,4 +72,7 @@ def gdal_environment(memory_mb: int = 1024, threads: int = 0) -> dict[str, str]:
         "CPL_DEBUG": "OFF",
         "OPENBLAS_NUM_THREADS": "1",
         "OMP_NUM_THREADS": "1",
+        # What glibc itself would choose after a while: it keeps the memory of arrays for the next ones.
+        "MALLOC_MMAP_THRESHOLD_": str(32 * 2**20),
+        "MALLOC_TRIM_THRESHOLD_": str(64 * 2**20),
     }

@@ -13,8 +13,13 @@ from anabranch.errors import Permanent
 from anabranch.plugins.raster.files.codecs import gdal_message, missing_codec
 from anabranch.plugins.raster.files.drivers import ALLOWED, CACHE_DIVISOR
 from anabranch.plugins.raster.files.magic_bytes import FileFormat, identify_format
+from anabranch.plugins.raster.files.tiff import read_images
 
-__all__ = ["bounded", "check_drivers", "identify_file", "open_as", "open_raster", "quiet"]
+__all__ = ["bounded", "check_drivers", "choose_threads", "identify_file", "open_as", "open_raster", "quiet"]
+
+ALL_THREADS = 0
+# To start threads and to pass blocks to them takes longer than to decode or compress a few.
+SINGLE_THREAD_PIXELS, SINGLE_THREAD_BYTES = 1024**2, 16 * 1024**2
 
 
 def check_drivers() -> None:
@@ -29,8 +34,15 @@ def check_drivers() -> None:
         )
 
 
+def choose_threads(path: Path) -> int:
+    """How many threads GDAL is to use for a raster: one for a small TIFF, and all processors for all others."""
+    images = read_images(path)
+    small = bool(images) and images[0].width * images[0].height <= SINGLE_THREAD_PIXELS
+    return 1 if small and path.stat().st_size <= SINGLE_THREAD_BYTES else ALL_THREADS
+
+
 @contextmanager
-def bounded(memory_mb: int, threads: int = 0, **more: str) -> Iterator[None]:
+def bounded(memory_mb: int, threads: int = ALL_THREADS, **more: str) -> Iterator[None]:
     """Limit GDAL to a share of the task's memory, and to the file itself without sidecars (R6)."""
     options = {
         "GDAL_CACHEMAX": memory_mb // CACHE_DIVISOR * 1024**2,  # in bytes, here
@@ -80,23 +92,26 @@ def identify_file(path: Path) -> tuple[Path, FileFormat]:
 def open_as(path: Path, found: FileFormat, driver: str, dataset: Path | str) -> DatasetReader:
     """Open a dataset of a file with one driver: GDAL tries no other. The dataset is the file's own path, or a name that
     GDAL reported for this very file."""
-    _require_driver(path, found, driver)
     try:
         with quiet():
             return rasterio.open(dataset, driver=driver)
     except RasterioIOError as error:
-        raise missing_codec(path.resolve(), path.name) or Permanent(
-            f"{path.name} starts like {found.title}, but can't be opened, so it is damaged: {gdal_message(error)}",
-            code="raster.damaged",
-            remedy="Upload the file again; open it in another program to check that it is complete.",
+        raise (
+            _missing_driver(path, found, driver)
+            or missing_codec(path.resolve(), path.name)
+            or Permanent(
+                f"{path.name} starts like {found.title}, but can't be opened, so it is damaged: {gdal_message(error)}",
+                code="raster.damaged",
+                remedy="Upload the file again; open it in another program to check that it is complete.",
+            )
         ) from error
 
 
-def _require_driver(path: Path, found: FileFormat, driver: str) -> None:
+def _missing_driver(path: Path, found: FileFormat, driver: str) -> Permanent | None:
     with rasterio.Env() as env:
         if driver in env.drivers():
-            return
-    raise Permanent(
+            return None
+    return Permanent(
         f"{path.name} is {found.title}, and this build of GDAL ({rasterio.__gdal_version__}) has no driver {driver}",
         code="raster.driver_missing",
         remedy=f"Convert it on a machine that has the driver: `gdal_translate -of COG {path.name} out.tif`.",

@@ -44,9 +44,8 @@ class Prepared:
         return checked.model_copy(update={"raster": raster.model_copy(update=facts)})
 
 
-def prepare(ctx: Context, source: str, sha256: str, choice: Choice) -> Prepared:
-    """Fetch a source and its sidecars, and make a GeoTIFF of them where that is needed."""
-    path = ctx.storage.fetch(source, sha256)
+def prepare(ctx: Context, path: Path, choice: Choice) -> Prepared:
+    """Make a GeoTIFF of a staged source and its sidecars, where that is needed."""
     if not choice.sidecars and not choice.variable and not choice.time and not _needs_conversion(path):
         return Prepared(path, path, Extracted())
     staged = tuple(_stage(ctx, sidecar) for sidecar in choice.sidecars)
@@ -67,8 +66,9 @@ def prepare(ctx: Context, source: str, sha256: str, choice: Choice) -> Prepared:
 
 def fetch_again(ctx: Context, source: str, sha256: str, raster: Validated, *, verify: bool = False) -> Path:
     """The file that an earlier step validated, made once more from the same source."""
+    path = ctx.storage.fetch(source, sha256)
     if (origin := raster.origin) is None:
-        return ctx.storage.fetch(source, sha256)
+        return path
     choice = Choice(
         variable=origin.variable or None,
         time=origin.time or None,
@@ -76,7 +76,7 @@ def fetch_again(ctx: Context, source: str, sha256: str, raster: Validated, *, ve
         sidecars=origin.sidecars,
         verify="copy" if verify else "none",
     )
-    return prepare(ctx, source, sha256, choice).path
+    return prepare(ctx, path, choice).path
 
 
 def find_sidecars(ctx: Context, source: str, given: tuple[str, ...]) -> Iterator[Sidecar]:

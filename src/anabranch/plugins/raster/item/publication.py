@@ -1,6 +1,5 @@
 """What a verified raster is published with: its objects, the facts of its STAC item, and a report."""
 
-import json
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -179,5 +178,5 @@ def _put(ctx: Context, path: Path, kind: str, media_type: str) -> Output:
 
 
 def _write(path: Path, report: Report) -> Path:
-    path.write_text(json.dumps(report.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n")
+    path.write_text(report.model_dump_json(indent=2) + "\n")
     return path
