@@ -42,7 +42,6 @@ class _Chosen:
     driver: str
     variable: Variable | None = None
     steps: tuple[Step, ...] = ()
-    alone: bool = True
 
 
 def extract(
