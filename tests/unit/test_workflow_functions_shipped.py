@@ -9,8 +9,8 @@ from anabranch import Input, choose, end, expr, gate, item, task, wait, workflow
 from anabranch.engine.plugin import Registry, load_plugins
 from anabranch.plugins.demo.handlers import chunk_processor, echo, list_items, size_check, sleep
 from anabranch.plugins.demo.handlers import multi_phase as work_in_phases
-from anabranch.plugins.raster.handlers import create_cogs, preflight, validate, verify
-from anabranch.plugins.storage.handlers import list_files
+from anabranch.plugins.raster.handlers import create_cogs, list_times, preflight, validate, verify
+from anabranch.plugins.storage.handlers import list_files, stage
 from anabranch.plugins.storage.inventory import analyse_files, total_inventory
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.functions import WorkflowFunction
@@ -138,7 +138,7 @@ def list_container(
     return {name: totals[name] for name in FOUND}
 
 
-@workflow("process_raster", name="Publish a raster", version=3)
+@workflow("process_raster", name="Publish a raster", version=4)
 def process_raster(
     source: Annotated[
         str, Input(format="address", description="The address of the file, like bronze://uploads/…/dem.tif.")
@@ -236,6 +236,39 @@ def process_raster(
         "why": expr.optional(review.why),
         "plan": planned,
     }
+
+
+@workflow("process_raster_times", name="Publish each time of a variable", version=1)
+def process_raster_times(
+    source: Annotated[
+        str, Input(format="address", description="The address of the file, like bronze://uploads/…/era5.nc.")
+    ],
+    variable: Annotated[
+        Line, Input(maximum=200, description="The variable, where the file has several; an error lists them.")
+    ]
+    | None = None,
+    collection: Annotated[Line, Input(description="The STAC collection that the items join.")] = "process_raster",
+    input_crs: Annotated[Line, Input(description="The CRS of a file that has none, like EPSG:25832.")] | None = None,
+    target_crs: Annotated[Line, Input(description="The CRS to publish in; without it the source's is kept.")]
+    | None = None,
+    raster_type: Annotated[Line, Input(description="What the raster shows, where its pixels don't say; see the kinds.")]
+    | None = None,
+    approval: Annotated[
+        bool, Input(description="Whether a person must approve each item before it is published.")
+    ] = False,
+) -> Any:
+    """List the times of a variable of a netCDF, HDF5 or GRIB file, and publish each as a STAC item by a job of process_raster."""  # noqa: E501  # as the file has it
+    staged = stage(source=source)
+    listed = list_times.options(name="times")(source=source, sha256=staged.sha256, variable=variable)
+    about: Any = {"input_crs": input_crs, "target_crs": target_crs, "raster_type": raster_type, "approval": approval}
+    each = (
+        workflow_named("process_raster")
+        .options(name="each", concurrency=8)
+        .map(listed.times, source=source, variable=listed.variable, time=item, collection=collection, **about)
+    )
+    folds = {name: {"concat": name} for name in ("outputs", "items", "warnings")}
+    every = each.fold(folds, name="all")
+    return {"times": listed.times, "outputs": every.outputs, "items": every.items, "warnings": every.warnings}
 
 
 FUNCTIONS = [value for value in list(globals().values()) if isinstance(value, WorkflowFunction)]

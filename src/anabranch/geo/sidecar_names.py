@@ -3,10 +3,9 @@
 from pathlib import PurePosixPath
 from typing import Literal
 
-__all__ = ["MAX_SIDECARS", "SidecarKind", "find_kind", "sidecar_names"]
+__all__ = ["SidecarKind", "find_kind", "sidecar_names"]
 
 SidecarKind = Literal["world", "prj", "mask", "aux"]
-MAX_SIDECARS = 4  # one of each kind
 
 
 def sidecar_names(name: str) -> dict[str, SidecarKind]:

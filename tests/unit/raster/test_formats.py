@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import rasterio
+from rasterio.crs import CRS
 
 from anabranch.errors import Permanent
 from anabranch.plugins.raster.handler_models import Cog, CogParams, ValidateParams, Verified, VerifyParams
@@ -15,9 +16,10 @@ from anabranch.plugins.raster.models import Checked, Kind
 from anabranch.plugins.raster.request import RasterRequest
 from anabranch.plugins.raster.settings import RasterSettings
 from anabranch.testing import FakeContext
-from tests.support.formats import Variables, climate, convert, make_netcdf, make_zip, world_file
+from tests.support.formats import Variables, climate, convert, make_grib, make_netcdf, make_zip, world_file
 from tests.support.rasters import hills, make_raster, picture
 
+UTM_WKT = CRS.from_epsg(32633).to_wkt()
 DAYS = {"time": ([0, 1, 2, 3], {"units": "days since 2020-01-15"})}
 
 
@@ -110,6 +112,30 @@ def test_a_given_crs_is_not_assumed(ctx: FakeContext, temperatures: Path) -> Non
     _, checked = check(ctx, "era.nc", variable="t2m", time="all", input_crs="EPSG:4258")
     assert checked.raster.crs == "EPSG:4258"
     assert [notice.code for notice in checked.raster.warnings] == ["raster.crs_given"]
+
+
+@pytest.mark.parametrize(
+    ("driver", "name", "dtype"),
+    [
+        ("HFA", "a.img", "float32"),
+        ("AAIGrid", "a.asc", "float32"),
+        ("netCDF", "a.nc", "float32"),
+        ("GRIB", "a.grb2", "float64"),
+        ("JPEG", "a.jpg", "uint8"),
+    ],
+)
+def test_every_driver_works_in_the_sandbox(ctx: FakeContext, bronze: Path, driver: str, name: str, dtype: str) -> None:
+    """Its tables can be read, and its system calls are allowed."""
+    if driver == "GRIB":
+        make_grib(bronze / name, [(0, 0, 2, climate(1, "float32")[0])])
+    else:
+        convert(bronze / name, driver, hills(64, 48, "uint8" if driver == "JPEG" else "float32"))
+        world_file(bronze / "a.wld")
+        (bronze / "a.jpg.aux.xml").write_text(f"<PAMDataset><SRS>{UTM_WKT}</SRS></PAMDataset>")
+        (bronze / "a.prj").write_text(UTM_WKT)
+    _, checked = check(ctx, name)
+    assert (checked.raster.driver, checked.raster.dtype) == (driver, dtype)
+    assert checked.raster.crs
 
 
 def test_tr3_sidecars_beside_a_picture_are_used(ctx: FakeContext, bronze: Path) -> None:

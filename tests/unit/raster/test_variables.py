@@ -226,6 +226,14 @@ def test_variables_of_text_are_not_listed(reason: Callable[..., Permanent], take
     assert "names" not in reason(many).message
 
 
+def test_units_that_are_not_in_utf_8_are_a_warning(take: Take, tmp_path: Path) -> None:
+    variables: Variables = {"t": (("lat", "lon"), climate(1)[0], {"units": "XXXX", "long_name": "XXXX"})}
+    path = make_netcdf(tmp_path / "a.nc", variables, kind="NETCDF3_CLASSIC")
+    path.write_bytes(path.read_bytes().replace(b"XXXX", "°C µ".encode("latin-1")))
+    made, _ = take(path)
+    assert [notice.code for notice in made.notices] == ["raster.crs_assumed", "raster.units"]
+
+
 def test_a_file_without_a_grid_is_refused(reason: Callable[..., Permanent], tmp_path: Path) -> None:
     error = reason(make_netcdf(tmp_path / "a.nc", {}))
     assert "without a variable of two dimensions or more" in error.message

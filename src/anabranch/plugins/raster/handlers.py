@@ -8,6 +8,7 @@ from pydantic import BaseModel
 from anabranch.engine.worker.context import Context
 from anabranch.engine.worker.handler import handler
 from anabranch.errors import NotFound, Permanent
+from anabranch.plugins.raster.formats.models import ListParams, TimeSteps
 from anabranch.plugins.raster.formats.prepare import fetch_again, find_sidecars, prepare
 from anabranch.plugins.raster.handler_models import (
     CheckedFile,
@@ -33,7 +34,7 @@ from anabranch.storage.addresses import parse_address
 from anabranch.storage.attempt_keys import parse_key
 from anabranch.storage.ranges import Ranges
 
-__all__ = ["create_cog", "create_cogs", "preflight", "validate", "verify"]
+__all__ = ["create_cog", "create_cogs", "list_times", "preflight", "validate", "verify"]
 
 QUEUE = "raster"
 SQL = Path(__file__).with_name("statements.sql")
@@ -78,6 +79,14 @@ def validate(params: ValidateParams, ctx: Context) -> CheckedFile:
     checked = run_in_sandbox(ctx, "look", Checked, path=prepared.path, options=options, settings=settings)
     require_single(checked.pixels, params.tiling, settings)
     return CheckedFile(**dict(prepared.complete(checked)), sha256=prepared.sha256)
+
+
+@handler("raster.list_times", queue=QUEUE, timeout_seconds=600)
+def list_times(params: ListParams, ctx: Context) -> TimeSteps:
+    """List the times of a variable of a netCDF, HDF5 or GRIB file."""
+    path = ctx.storage.fetch(params.source, params.sha256)
+    settings = ctx.settings(RasterSettings)
+    return run_in_sandbox(ctx, "list_steps", TimeSteps, source=path, params=params, settings=settings)
 
 
 @handler("raster.create_cog", queue=QUEUE, timeout_seconds=21_600)

@@ -23,7 +23,8 @@ from anabranch.plugins.raster.files.codecs import gdal_message
 from anabranch.plugins.raster.files.reader import check_drivers
 from anabranch.plugins.raster.files.source import Source
 from anabranch.plugins.raster.formats.extract import extract as extract_raster
-from anabranch.plugins.raster.formats.models import Choice, Extracted
+from anabranch.plugins.raster.formats.extract import list_times
+from anabranch.plugins.raster.formats.models import Choice, Extracted, ListParams, TimeSteps
 from anabranch.plugins.raster.item import footprint, preview, projection
 from anabranch.plugins.raster.models import (
     Checked,
@@ -38,7 +39,7 @@ from anabranch.plugins.raster.models import (
 from anabranch.plugins.raster.settings import RasterSettings
 from anabranch.plugins.stac.facts import Footprint
 
-__all__ = ["check", "extract", "inspect", "look", "warm_up", "write"]
+__all__ = ["check", "extract", "inspect", "list_steps", "look", "warm_up", "write"]
 
 check_drivers()
 
@@ -94,6 +95,12 @@ def extract(
     given: dict[SidecarKind, Path | None] = {"world": world, "prj": prj, "mask": mask, "aux": aux}
     sidecars = {kind: path for kind, path in given.items() if path}
     return extract_raster(source, folder, choice, sidecars, settings, progress, confined=_is_confined())
+
+
+@_in_sandbox
+def list_steps(source: Path, params: ListParams, settings: RasterSettings, *, progress: cog.Progress) -> TimeSteps:
+    """List the time steps of a variable."""
+    return list_times(source, params.variable, settings, confined=_is_confined())
 
 
 def _is_confined() -> bool:

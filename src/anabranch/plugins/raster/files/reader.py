@@ -93,25 +93,28 @@ def open_as(file: Source, found: FileFormat, driver: str, dataset: Source | str)
 
     The dataset is the file itself, or a name that GDAL reported for this very file.
     """
-    _require_driver(file, found, driver)
     try:
         with quiet():
             if isinstance(dataset, RangedFile):
                 return rasterio.open(dataset.name, driver=driver, opener=OneFile(dataset))
             return rasterio.open(dataset, driver=driver)
     except RasterioIOError as error:
-        raise missing_codec(file, file.name) or Permanent(
-            f"{file.name} starts like {found.title}, but can't be opened, so it is damaged: {gdal_message(error)}",
-            code="raster.damaged",
-            remedy="Upload the file again; open it in another program to check that it is complete.",
+        raise (
+            _missing_driver(file, found, driver)
+            or missing_codec(file, file.name)
+            or Permanent(
+                f"{file.name} starts like {found.title}, but can't be opened, so it is damaged: {gdal_message(error)}",
+                code="raster.damaged",
+                remedy="Upload the file again; open it in another program to check that it is complete.",
+            )
         ) from error
 
 
-def _require_driver(file: Source, found: FileFormat, driver: str) -> None:
+def _missing_driver(file: Source, found: FileFormat, driver: str) -> Permanent | None:
     with rasterio.Env() as env:
         if driver in env.drivers():
-            return
-    raise Permanent(
+            return None
+    return Permanent(
         f"{file.name} is {found.title}, and this build of GDAL ({rasterio.__gdal_version__}) has no driver {driver}",
         code="raster.driver_missing",
         remedy=f"Convert it on a machine that has the driver: `gdal_translate -of COG {file.name} out.tif`.",

@@ -13,7 +13,7 @@ from anabranch.plugins.raster.files.magic_bytes import FileFormat
 from anabranch.plugins.raster.files.reader import open_as
 from anabranch.plugins.raster.formats.cf_time import parse_axis, write_moment
 
-__all__ = ["Step", "Variable", "list_variables"]
+__all__ = ["Step", "Variable", "list_variables", "read_units"]
 
 MAX_VARIABLES = 500
 MAX_LAYERS = 100_000
@@ -184,6 +184,14 @@ def _steps(layers: list[_Layer]) -> tuple[Step, ...]:
     return tuple(steps.values())
 
 
+def read_units(src: DatasetReader) -> tuple[str, ...]:
+    """The units of the bands; empty where they are not in UTF-8, which rasterio refuses."""
+    try:
+        return tuple(unit or "" for unit in src.units)
+    except UnicodeDecodeError:
+        return ("",) * int(src.count)
+
+
 def _read_layers(src: DatasetReader, name: str) -> Iterator[_Layer]:
     """The bands of a netCDF or HDF5 variable, by the values of its dimensions beyond rows and columns."""
     tags = src.tags()
@@ -191,6 +199,7 @@ def _read_layers(src: DatasetReader, name: str) -> Iterator[_Layer]:
     axes = {dim: parse_axis(tags.get(f"{dim}#units", ""), tags.get(f"{dim}#calendar", "")) for dim in extra}
     timed = [dim for dim in extra if " since " in tags.get(f"{dim}#units", "").lower()]
     levels = [dim for dim in extra if dim not in timed and not dim.lower().startswith(_BANDS)]
+    units = read_units(src)
     for band in src.indexes:
         own = src.tags(band)
         values = {dim: own.get(f"NETCDF_DIM_{dim}", "") for dim in extra}
@@ -205,7 +214,7 @@ def _read_layers(src: DatasetReader, name: str) -> Iterator[_Layer]:
             label=label,
             moment=moment,
             band=band,
-            unit=src.units[band - 1] or "",
+            unit=units[band - 1] or own.get("units", ""),
             title=own.get("long_name", own.get("standard_name", "")),
         )
 

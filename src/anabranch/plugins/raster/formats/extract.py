@@ -18,14 +18,14 @@ from anabranch.plugins.raster.files.magic_bytes import FileFormat
 from anabranch.plugins.raster.files.reader import bounded, identify_file, open_as
 from anabranch.plugins.raster.formats.archive import Unpacked, unpack
 from anabranch.plugins.raster.formats.choose import ALL_TIMES, choose_steps, choose_variable, show_text
-from anabranch.plugins.raster.formats.contents import Step, Variable, list_variables
+from anabranch.plugins.raster.formats.contents import Step, Variable, list_variables, read_units
 from anabranch.plugins.raster.formats.geotiff import Copy, Progress, compare_geotiff, write_geotiff
-from anabranch.plugins.raster.formats.models import Choice, Extracted
+from anabranch.plugins.raster.formats.models import Choice, Extracted, TimeSteps
 from anabranch.plugins.raster.formats.sidecars import Additions, read_additions
 from anabranch.plugins.raster.models import Notice, Origin, Times
 from anabranch.plugins.raster.settings import RasterSettings
 
-__all__ = ["extract"]
+__all__ = ["extract", "list_times"]
 
 _WITH_VARIABLES = {"netCDF", "HDF5", "GRIB"}
 _MAY_NAME_FILES = {"HDF5", "HFA"}  # external links, virtual datasets, external storage; spill files
@@ -42,7 +42,6 @@ class _Chosen:
     driver: str
     variable: Variable | None = None
     steps: tuple[Step, ...] = ()
-    alone: bool = True
 
 
 def extract(
@@ -69,7 +68,7 @@ def extract(
             added = read_additions(src, sidecars)
             _assume_degrees(src, added, choice)
             _refuse_curvilinear(src, path.name, chosen)
-            added.notices += _check_rows(src, path.name, chosen)
+            added.notices += [*_check_rows(src, path.name, chosen), *_warn_of_units(src)]
             origin = _describe_origin(found, chosen, choice, unpacked, added)
             file = str(path.relative_to(folder)) if unpacked else ""
             if not found.readable or added.applied:
@@ -97,6 +96,23 @@ def _open(path: Path, found: FileFormat, chosen: _Chosen) -> Iterator[DatasetRea
             return
     with rasterio.Env(GDAL_NETCDF_BOTTOMUP="NO"), open_as(path, found, chosen.driver, chosen.dataset) as src:
         yield src
+
+
+def list_times(source: Path, variable: str | None, settings: RasterSettings, *, confined: bool = True) -> TimeSteps:
+    """The time steps of a variable; an error where it has none, or where the variable must be chosen."""
+    found = identify_file(source)[1]
+    _require_readable(source, found, confined=confined)
+    with bounded(settings.raster_memory_mb):
+        chosen = _choose(source, found, Choice(variable=variable, time=ALL_TIMES))
+    labels = tuple(step.label for step in chosen.steps if step.label)
+    if chosen.variable is None or not labels or len(labels) > settings.raster_max_times:
+        count = f"{len(labels):,} times, over the limit of {settings.raster_max_times:,}" if labels else "no times"
+        raise Permanent(
+            f"{show_text(chosen.variable.name) if chosen.variable else 'the raster'} of {source.name} has {count}",
+            code="raster.time",
+            remedy="Publish it with process_raster, or split the file.",
+        )
+    return TimeSteps(variable=chosen.variable.name, times=labels)
 
 
 def _require_readable(path: Path, found: FileFormat, *, confined: bool) -> None:
@@ -174,7 +190,17 @@ def _check_rows(src: DatasetReader, name: str, chosen: _Chosen) -> list[Notice]:
     return [Notice(code="raster.uneven_rows", message=message)]
 
 
+def _warn_of_units(src: DatasetReader) -> Iterator[Notice]:
+    if any(read_units(src)):
+        return
+    try:
+        src.units  # noqa: B018  # rasterio reads them now
+    except UnicodeDecodeError:
+        yield Notice(code="raster.units", message="The units are not in UTF-8, and are left out.")
+
+
 def _plan_copy(src: DatasetReader, chosen: _Chosen, bands: tuple[int, ...], added: Additions) -> Copy:
+    units, unit = read_units(src), chosen.variable.unit if chosen.variable else ""
     scales = ((band, (src.scales[band - 1], src.offsets[band - 1])) for band in bands)
     return Copy(
         bands=bands,
@@ -182,7 +208,7 @@ def _plan_copy(src: DatasetReader, chosen: _Chosen, bands: tuple[int, ...], adde
         transform=added.transform or src.transform or Affine.identity(),
         nodata=src.nodatavals[bands[0] - 1] if added.nodata is None else added.nodata,
         descriptions=tuple(_name_bands(src, chosen, bands, added)),
-        units=tuple(_unit(src, chosen, band, added) for band in bands),
+        units=tuple(show_text(units[band - 1] or added.units.get(band, "") or unit) for band in bands),
         scales=tuple(added.scales.get(band, own) for band, own in scales),
         mask=added.mask,
         tags=dict(_copy_tags(src, chosen)),
@@ -200,11 +226,6 @@ def _name_bands(src: DatasetReader, chosen: _Chosen, bands: tuple[int, ...], add
             yield show_text(labels[band])
         else:
             yield show_text(chosen.variable.name)
-
-
-def _unit(src: DatasetReader, chosen: _Chosen, band: int, added: Additions) -> str:
-    own = src.units[band - 1] or added.units.get(band, "")
-    return show_text(own or (chosen.variable.unit if chosen.variable else ""))
 
 
 def _copy_tags(src: DatasetReader, chosen: _Chosen) -> Iterator[tuple[str, str]]:

@@ -5,7 +5,7 @@ from typing import Literal
 from anabranch.plugins.raster.models import Notice, Origin, Sidecar, Times
 from anabranch.strict_model import StrictModel
 
-__all__ = ["Choice", "Extracted"]
+__all__ = ["Choice", "Extracted", "ListParams", "TimeSteps"]
 
 
 class Choice(StrictModel):
@@ -26,3 +26,18 @@ class Extracted(StrictModel):
     times: Times | None = None
     temporal: bool = False
     notices: tuple[Notice, ...] = ()
+
+
+class ListParams(StrictModel):
+    """A staged file, and the variable of it."""
+
+    source: str
+    sha256: str
+    variable: str | None = None
+
+
+class TimeSteps(StrictModel):
+    """The time steps of a variable, as `time` of a raster takes them."""
+
+    variable: str
+    times: tuple[str, ...]

@@ -17,6 +17,7 @@ from anabranch.geo.sidecar_names import SidecarKind
 from anabranch.plugins.raster.checks.bands import fits, mask_kind
 from anabranch.plugins.raster.files.reader import open_raster
 from anabranch.plugins.raster.formats.choose import show_text
+from anabranch.plugins.raster.formats.contents import read_units
 from anabranch.plugins.raster.models import Notice
 
 __all__ = ["Additions", "read_additions"]
@@ -174,11 +175,12 @@ def _read_aux(found: Additions, path: Path | None) -> AuxMetadata | None:
 
 
 def _add_bands(found: Additions, src: DatasetReader, aux: AuxMetadata) -> None:
+    units = read_units(src)
     for index in src.indexes:
         values = aux.bands[index].values if index in aux.bands else {}
         if values.get("Description") and not src.descriptions[index - 1]:
             found.descriptions[index] = show_text(values["Description"])
-        if values.get("UnitType") and not src.units[index - 1]:
+        if values.get("UnitType") and not units[index - 1]:
             found.units[index] = show_text(values["UnitType"])
         scale, offset = _number(values.get("Scale", "1")), _number(values.get("Offset", "0"))
         own = (src.scales[index - 1], src.offsets[index - 1])
