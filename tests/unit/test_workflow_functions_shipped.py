@@ -10,6 +10,7 @@ from anabranch.engine.plugin import Registry, load_plugins
 from anabranch.plugins.demo.handlers import chunk_processor, echo, list_items, size_check, sleep
 from anabranch.plugins.demo.handlers import multi_phase as work_in_phases
 from anabranch.plugins.raster.handlers import create_cog, preflight, validate, verify
+from anabranch.plugins.raster.tiles.handlers import generate_tiling_scheme, process_tile, verify_mosaic
 from anabranch.plugins.stac.handlers import ensure_collection
 from anabranch.plugins.storage.handlers import stage
 from anabranch.workflows.definition import Workflow
@@ -104,7 +105,7 @@ def weigh_lots(lots: list[int] = [3, 5, 8]) -> Any:  # noqa: B006  # read once
 Line = Annotated[str, Input(format="line")]
 
 
-@workflow("process_raster", name="Publish a raster", version=2)
+@workflow("process_raster", name="Publish a raster", version=3)
 def process_raster(
     source: Annotated[
         str, Input(format="address", description="The address of the file, like bronze://uploads/…/dem.tif.")
@@ -119,10 +120,10 @@ def process_raster(
         Literal["analysis", "visualization", "archive", "all"], Input(description="What the COG is for.")
     ] = "analysis",
     tiling: Annotated[
-        Literal["auto", "never"],
+        Literal["auto", "never", "always"],
         Input(
-            description="Whether a raster that is too large for one COG is refused (auto)"
-            " or becomes one anyway (never)."
+            description="Whether the raster becomes tiles, which readers see as one: if it is large (auto),"
+            " or in any case (always)."
         ),
     ] = "auto",
     datetime: Annotated[Line, Input(description="When the data are of, in RFC 3339, where the file does not say.")]
@@ -138,30 +139,35 @@ def process_raster(
     checked = validate(source=source, sha256=staged.sha256, **about, tiling=tiling)
     file: Any = {"source": source, "sha256": staged.sha256, "raster": checked.raster}
     cogs = create_cog.map(checked.tiers, name="cogs", **file, tier=item, target_crs=target_crs)
-    verified = verify(
-        **file,
-        cogs=cogs.items,
-        target_crs=target_crs,
-        title=title,
-        datetime=planned.datetime,
-        modified=planned.modified,
-        notices=planned.warnings,
+    described: Any = {
+        "target_crs": target_crs,
+        "title": title,
+        "datetime": planned.datetime,
+        "modified": planned.modified,
+        "notices": planned.warnings,
+    }
+    verified = verify(**file, cogs=cogs.items, **described)
+    scheme = generate_tiling_scheme.options(name="scheme")(**file, tiers=checked.tiers, target_crs=target_crs)
+    tiles = process_tile.map(
+        scheme.tiles, name="tiles", **file, tile=item, overviews=scheme.grid.overviews, target_crs=target_crs
     )
+    mosaic = verify_mosaic.options(name="mosaic")(**file, scheme=scheme, tiles=tiles.items, **described)
+    made = choose(checked.tiled, mosaic, verified, name="size")
     answer = {
         "approved": Annotated[bool, Input(description="Whether it is published.")],
         "why": Annotated[str | None, Input(description="The reason.")],
     }
     said = "A person looks at the outputs, and approves or rejects them."
-    review = gate("review", timeout_seconds=2592000, answer=answer, description=said, after=verified)
+    review = gate("review", timeout_seconds=2592000, answer=answer, description=said)
     decide = choose(review.approved == True, None, end("put_aside"), name="decide")
-    route = choose(approval, decide, None, name="route")
+    route = choose(approval, decide, None, name="route", after=made)
     ready = ensure_collection.options(name="collection", after_any=[route, decide])(id=collection)
-    publish = task("stac.register_item").options(name="publish", after=ready)(collection=collection, item=verified.item)
+    publish = task("stac.register_item").options(name="publish", after=ready)(collection=collection, item=made["item"])
     return {
-        "outputs": expr.default(verified.outputs, []),
+        "outputs": expr.default(made.outputs, []),
         "items": expr.default(publish.items, []),
-        "warnings": expr.default(verified.warnings, planned.warnings),
-        "report": expr.optional(verified.report),
+        "warnings": expr.default(made.warnings, planned.warnings),
+        "report": expr.optional(made.report),
         "approved": expr.optional(review.approved),
         "why": expr.optional(review.why),
         "plan": planned,

@@ -8,9 +8,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from shutil import disk_usage
 
 from anabranch.canonical import sha256 as hash_text
-from anabranch.errors import Conflict
+from anabranch.errors import Conflict, Unavailable
 from anabranch.storage.addresses import Address
 from anabranch.storage.fsync import fsync
 from anabranch.storage.tiers import Downloaded, Stat, Storage
@@ -38,6 +39,7 @@ class Sources:
             known = wanted or self._recall(address, storage.stat(address))
             if known is not None and self._link(known, target):
                 return known
+            self._make_room(address, storage.stat(address).size)
             got = storage.download(address, aside)
             _check(address, got, wanted)
             self._keep(aside, got, target)
@@ -110,6 +112,20 @@ class Sources:
     def _place(self, digest: str) -> Path:
         return self._folder / "files" / digest[:2] / digest
 
+    def _make_room(self, address: Address, size: int) -> None:
+        """Remove the files that were not used for longest until a new one fits; raise where it never does."""
+        with self._lock("evict"):
+            for _, _, file in sorted(self._held()):
+                if disk_usage(self._folder).free >= size:
+                    break
+                self._remove(file)
+        if (free := disk_usage(self._folder).free) < size:
+            raise Unavailable(
+                "storage.full",
+                f"{address} has {size:,} bytes, and {self._folder}, where it is copied to, has {free:,} free",
+                remedy="Free disk space there, or move ANABRANCH_HOME to a larger disk; then run the job again.",
+            )
+
     def _evict(self) -> None:
         with self._lock("evict"):
             held = sorted(self._held())
@@ -117,9 +133,12 @@ class Sources:
             for _, size, file in held:
                 if total <= self._most:
                     return
-                file.unlink(missing_ok=True)
+                self._remove(file)
                 total -= size
-                self._forget(file.name)
+
+    def _remove(self, file: Path) -> None:
+        file.unlink(missing_ok=True)
+        self._forget(file.name)
 
     def _held(self) -> Iterator[tuple[int, int, Path]]:
         for file in (self._folder / "files").glob("*/*"):

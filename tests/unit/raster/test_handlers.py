@@ -7,7 +7,7 @@ import pytest
 import rasterio
 from pydantic import ValidationError
 
-from anabranch.errors import InputError, Permanent
+from anabranch.errors import InputError
 from anabranch.plugins.raster.handler_models import CogParams, ValidateParams, VerifyParams
 from anabranch.plugins.raster.handlers import create_cog, preflight, validate, verify
 from anabranch.plugins.raster.item.publication import find_span
@@ -52,14 +52,6 @@ def test_tr3_a_mask_beside_the_raster_is_reported(ctx: FakeContext, heights: Pat
     ctx.tiers.put(f"{SOURCE}.msk", b"whatever")
     plan = preflight(RasterRequest(source=SOURCE, collection="a"), ctx)
     assert [warning.code for warning in plan.warnings] == ["raster.mask_beside"]
-
-
-def test_what_is_too_large_for_one_cog_is_refused_clearly(ctx: FakeContext, heights: Path) -> None:
-    make_raster(heights, hills(601, 700))
-    digest = ctx.storage.stage(SOURCE).sha256
-    with pytest.raises(Permanent, match="420,700 pixels, and the limit is 420,000") as refused:
-        validate(ValidateParams(source=SOURCE, sha256=digest), ctx)
-    assert refused.value.code == "raster.tiled_unavailable"
 
 
 def test_w5_a_cog_that_an_earlier_attempt_stored_is_reused_while_it_is_whole(ctx: FakeContext, heights: Path) -> None:

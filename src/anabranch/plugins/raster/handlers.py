@@ -18,7 +18,7 @@ from anabranch.plugins.raster.handler_models import (
 )
 from anabranch.plugins.raster.item.publication import COG_TYPE, collect_outputs, name_cog
 from anabranch.plugins.raster.models import Checked, Compared, Inspected, Notice, Written
-from anabranch.plugins.raster.plan import plan_work, require_single
+from anabranch.plugins.raster.plan import is_tiled, plan_work
 from anabranch.plugins.raster.request import RasterRequest
 from anabranch.plugins.raster.sandbox_calls import run_in_sandbox, sandbox_folder
 from anabranch.plugins.raster.settings import RasterSettings
@@ -55,8 +55,7 @@ def validate(params: ValidateParams, ctx: Context) -> Checked:
     settings = ctx.settings(RasterSettings)
     path = ctx.storage.fetch(params.source, params.sha256)
     checked = run_in_sandbox(ctx, "look", Checked, path=path, options=params.options, settings=settings)
-    require_single(checked.pixels, params.tiling, settings)
-    return checked
+    return checked.model_copy(update={"tiled": is_tiled(checked, params.tiling, settings)})
 
 
 @handler("raster.create_cog", queue=QUEUE, timeout_seconds=21_600)

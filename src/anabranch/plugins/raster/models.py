@@ -186,6 +186,7 @@ class Checked(StrictModel):
     raster: Validated
     tiers: tuple[Profile, ...]
     pixels: int
+    tiled: bool = False  # whether it becomes tiles rather than one COG
 
 
 class CogOptions(StrictModel):
@@ -198,6 +199,7 @@ class CogOptions(StrictModel):
     target_crs: str | None = Field(default=None, pattern=CRS_PATTERN)
     resolution: float | None = Field(default=None, gt=0)
     window: Window | None = None
+    overviews: int | None = Field(default=None, ge=0)  # how many; by default down to one block
     memory_mb: int = Field(default=1024, ge=256)
     threads: int = Field(default=0, ge=0)
 

@@ -7,11 +7,12 @@ from anabranch.errors import Permanent
 from anabranch.plugins.raster.checks.combined_errors import raise_all
 from anabranch.plugins.raster.handler_models import Plan
 from anabranch.plugins.raster.item.publication import name_cog
+from anabranch.plugins.raster.models import Checked
 from anabranch.plugins.raster.request import RasterRequest, Tiling
 from anabranch.plugins.raster.settings import RasterSettings
 from anabranch.storage.tiers import Stat
 
-__all__ = ["plan_work", "require_single"]
+__all__ = ["is_tiled", "plan_work"]
 
 MB = 2**20
 
@@ -33,10 +34,12 @@ def plan_work(request: RasterRequest, found: Stat, settings: RasterSettings) -> 
     )
 
 
-def require_single(pixels: int, tiling: Tiling, settings: RasterSettings) -> None:
-    """Refuse a raster that is too large for one COG."""
-    if tiling != "never" and pixels > settings.raster_single_pixels:
-        raise _too_large(f"it would have {pixels:,} pixels, and the limit is {settings.raster_single_pixels:,}")
+def is_tiled(checked: Checked, tiling: Tiling, settings: RasterSettings) -> bool:
+    """Whether a raster becomes tiles: where that is asked for, or where it is too large for one COG."""
+    if tiling != "auto":
+        return tiling == "always"
+    size = checked.raster.size_bytes
+    return size > settings.raster_single_bytes or checked.pixels > settings.raster_single_pixels
 
 
 def _check_file(found: Stat, request: RasterRequest, settings: RasterSettings) -> Iterator[Permanent]:
@@ -49,13 +52,3 @@ def _check_file(found: Stat, request: RasterRequest, settings: RasterSettings) -
             code="raster.too_large",
             remedy="Send a smaller file, or ask the operator to raise ANABRANCH_RASTER_MAX_MB.",
         )
-    elif request.tiling == "auto" and found.size > settings.raster_single_bytes:
-        yield _too_large(f"it has {found.size:,} bytes, and the limit is {settings.raster_single_bytes:,}")
-
-
-def _too_large(reason: str) -> Permanent:
-    return Permanent(
-        f"the raster is too large for one COG: {reason}; splitting into tiles is not available yet",
-        code="raster.tiled_unavailable",
-        remedy="Send it in parts, or set `tiling: never` if disk space and time suffice for one COG.",
-    )

@@ -30,9 +30,13 @@ from anabranch.plugins.raster.models import (
     Written,
 )
 from anabranch.plugins.raster.settings import RasterSettings
+from anabranch.plugins.raster.tiles import join as whole
+from anabranch.plugins.raster.tiles import scheme
+from anabranch.plugins.raster.tiles import write_tile as tile
+from anabranch.plugins.raster.tiles.models import Grid, Joined, TileLimits, WrittenTile
 from anabranch.plugins.stac.facts import Footprint
 
-__all__ = ["check", "inspect", "look", "warm_up", "write"]
+__all__ = ["check", "inspect", "join", "look", "plan", "warm_up", "write", "write_tile"]
 
 check_drivers()
 
@@ -105,6 +109,26 @@ def inspect(source: Path, path: Path, options: CogOptions, thumbnail: Path, *, p
         stretch=tuple(shown.stretch),
         software={"gdal": rasterio.__gdal_version__, "rasterio": rasterio.__version__},
     )
+
+
+@_in_sandbox
+def plan(source: Path, options: CogOptions, limits: TileLimits, *, progress: cog.Progress) -> Grid:
+    """The grid of a raster that becomes tiles."""
+    return scheme.plan_grid(source, options, limits)
+
+
+@_in_sandbox
+def write_tile(source: Path, cog: Path, overview: Path, options: CogOptions, *, progress: cog.Progress) -> WrittenTile:
+    """Write a tile, and compare it with the source."""
+    return tile.write_tile(source, cog, overview, options, progress)
+
+
+@_in_sandbox
+def join(
+    folder: Path, joined: Joined, cog: Path, thumbnail: Path, options: CogOptions, *, progress: cog.Progress
+) -> Inspected:
+    """Write the overview and the thumbnail of joined tiles, and describe the whole."""
+    return whole.join_tiles(folder, joined, cog, thumbnail, options, progress)
 
 
 def _allows(raster: Validated, profile: Profile) -> bool:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from rasterio.enums import ColorInterp, MaskFlags
 from rasterio.errors import RasterioError
 from rasterio.io import DatasetReader
-from rasterio.windows import Window
+from rasterio.windows import Window, intersect
 
 from anabranch.errors import Permanent
 from anabranch.plugins.raster.files.codecs import gdal_message, missing_codec
@@ -34,8 +34,8 @@ Array = NDArray[Any]  # of the raster's own dtype
 Mask = NDArray[np.bool_]
 
 
-def windows(src: DatasetReader, budget: int) -> Iterator[Window]:
-    """Windows of whole blocks that cover the raster row by row, each of at most about this many bytes."""
+def windows(src: DatasetReader, budget: int, part: Window | None = None) -> Iterator[Window]:
+    """Windows of whole blocks that cover the raster, or a part of it, each of at most about this many bytes."""
     rows, columns = src.block_shapes[0]
     pixel = max(1, sum(np.dtype(name).itemsize + 1 for name in src.dtypes))
     width = src.width
@@ -44,7 +44,9 @@ def windows(src: DatasetReader, budget: int) -> Iterator[Window]:
     height = max(rows, budget // (width * pixel) // rows * rows)
     for row in range(0, src.height, height):
         for column in range(0, src.width, width):
-            yield Window(column, row, min(width, src.width - column), min(height, src.height - row))
+            window = Window(column, row, min(width, src.width - column), min(height, src.height - row))
+            if part is None or intersect(window, part):
+                yield window
 
 
 def spread(src: DatasetReader, count: int, side: int) -> list[Window]:
