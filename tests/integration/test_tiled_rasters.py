@@ -25,7 +25,7 @@ from tests.support.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.postgres
 
-SETTINGS = {"raster_tile_min_pixels": 512, "raster_tile_max_pixels": 512}
+SETTINGS: dict[str, Any] = {"raster_tile_min_pixels": 512, "raster_tile_max_pixels": 512}
 
 
 @pytest.fixture

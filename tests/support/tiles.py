@@ -1,7 +1,7 @@
 """A raster made into tiles by the handlers, as workers call them, without a worker or a database."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -22,9 +22,9 @@ from anabranch.testing import FakeContext
 __all__ = ["TiledRaster", "read_mosaic", "tile_settings"]
 
 
-def tile_settings(side: int) -> tuple[RasterSettings, ...]:
+def tile_settings(side: int, **more: int) -> tuple[RasterSettings, ...]:
     """Tiles of this side."""
-    return (RasterSettings(raster_tile_min_pixels=side, raster_tile_max_pixels=side),)
+    return (RasterSettings(raster_tile_min_pixels=side, raster_tile_max_pixels=side, **more),)
 
 
 @dataclass
@@ -35,9 +35,12 @@ class TiledRaster:
     name: str
     side: int
     options: dict[str, Any]
+    settings: dict[str, int] = field(default_factory=dict)
 
     def context(self, index: int | str = 0) -> FakeContext:
-        return FakeContext(self.folder, settings=tile_settings(self.side), index=f"{self.side}-{index}")
+        return FakeContext(
+            self.folder, settings=tile_settings(self.side, **self.settings), index=f"{self.side}-{index}"
+        )
 
     def check(self) -> tuple[Checked, dict[str, Any]]:
         """The checked raster, and the parameters that all further steps have."""

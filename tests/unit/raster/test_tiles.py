@@ -1,11 +1,14 @@
 """Large rasters become tiles, each verified, and together they are the raster (R2, R4, W5)."""
 
+import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import rasterio
+from rasterio.transform import from_origin
+from rasterio.windows import Window
 
 from anabranch.errors import Permanent, Resource
 from anabranch.plugins.raster.handler_models import ValidateParams
@@ -190,7 +193,7 @@ def test_the_size_decides_whether_a_raster_becomes_tiles(
     tmp_path: Path, tiling: Any, settings: dict[str, int], expected: bool
 ) -> None:
     raster = tiled(tmp_path, hills(600, 700))
-    ctx = FakeContext(tmp_path, settings=(RasterSettings(**settings),))  # type: ignore[arg-type]  # all are integers
+    ctx = FakeContext(tmp_path, settings=(RasterSettings(**settings),))
     address = f"bronze://in/{raster.name}"
     params = ValidateParams(source=address, sha256=ctx.storage.stage(address).sha256, tiling=tiling)
     assert validate(params, ctx).tiled is expected
@@ -200,3 +203,46 @@ def test_the_settings_of_tiles_are_whole_blocks() -> None:
     assert tile_settings(1024)[0].raster_tile_mb == 300
     with pytest.raises(ValueError, match="multiple of 512"):
         RasterSettings(raster_tile_min_pixels=1000)
+
+
+@pytest.mark.slow
+def test_r6_a_sparse_raster_is_refused_by_default_and_completes_where_its_expansion_is_allowed(tmp_path: Path) -> None:
+    """40,000,000,000 pixels, of which a twentieth of the blocks have data, in islands; within the memory of a task."""
+    side = 200_000
+    (tmp_path / "bronze" / "in").mkdir(parents=True)
+    write_islands(tmp_path / "bronze" / "in" / "sparse.tif", side)
+    raster = TiledRaster(tmp_path, "sparse.tif", 17_408, {"raster_type": "continuous"})
+    with pytest.raises(Permanent, match="times") as refused:
+        raster.check()
+    assert refused.value.code == "raster.too_large"
+    assert "ANABRANCH_RASTER_MAX_EXPANSION" in str(refused.value.remedy)
+    raster.settings = {"raster_max_expansion": 1_000_000}
+    document = raster.document(raster.make())
+    assert len(document.tiles) + len(document.empty) == 144
+    assert len(document.empty) > 100
+    for tile in document.tiles[::5]:
+        with rasterio.open(raster.path(tile.address)) as cog, rasterio.open(tmp_path / "bronze/in/sparse.tif") as src:
+            window = Window(tile.window.column, tile.window.row, tile.window.width, 2_048)
+            assert np.array_equal(cog.read(window=Window(0, 0, tile.window.width, 2_048)), src.read(window=window))
+    assert max(peaks_mb()) < 1_024
+
+
+def write_islands(path: Path, side: int) -> None:
+    """Five squares of 39 x 39 blocks, in a grid of 391 x 391."""
+    rows, columns = np.mgrid[0:512, 0:512]
+    waves = (100 + 60 * np.sin(columns / 37) * np.cos(rows / 41)).astype("uint8")
+    shape = {"width": side, "height": side, "count": 1, "dtype": "uint8", "nodata": 0, "crs": "EPSG:32633"}
+    tiles = {"tiled": True, "blockxsize": 512, "blockysize": 512, "sparse_ok": True, "bigtiff": "yes"}
+    place = {"transform": from_origin(300_000, 9_000_000, 1, 1)}
+    with rasterio.open(path, "w", driver="GTiff", compress="zstd", **shape, **tiles, **place) as out:
+        for island in range(5):
+            for block in range(39 * 39):
+                column, row = 512 * (70 * island + block % 39), 512 * (75 * (3 * island % 5) + block // 39)
+                out.write(waves[None], window=Window(column, row, 512, 512))
+
+
+def peaks_mb() -> list[float]:
+    """The peak memory of the processes that this one has started."""
+    ours = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()
+    statuses = [Path(f"/proc/{pid}/status").read_text() for pid in ours]
+    return [int(status.split("VmHWM:")[1].split()[0]) / 1024 for status in statuses if "VmHWM:" in status]

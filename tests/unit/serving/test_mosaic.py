@@ -11,9 +11,10 @@ from rasterio.transform import from_origin
 from rasterio.windows import Window
 
 from anabranch.errors import InputError
+from anabranch.plugins.raster.tiles.models import StoredFile
 from anabranch.serving.tiles.geotiff import GeoTiff
 from anabranch.serving.tiles.mosaic import reader as mosaic_reader
-from anabranch.serving.tiles.mosaic.reader import MosaicReader, open_reader
+from anabranch.serving.tiles.mosaic.reader import open_mosaic, open_reader
 from anabranch.serving.tiles.mosaic.sources import MosaicSource
 from anabranch.serving.tiles.mosaic.vrt import Part, compose
 from tests.support.rasters import classes, hills, make_raster, picture
@@ -76,7 +77,7 @@ def test_r2_every_pixel_across_every_seam_is_that_of_the_source(pair: Pair) -> N
     corners = [(1024 * column - 40, 1024 * row - 30) for column in (0, 1, 2, 3) for row in (0, 1, 2)]
     corners += zip(random.integers(0, WIDTH, 20).tolist(), random.integers(0, HEIGHT, 20).tolist(), strict=True)
     with (
-        MosaicReader(pair.mosaic) as raster,
+        open_mosaic(pair.mosaic) as raster,
         raster._reading((0, 0, WIDTH, HEIGHT), 1.0),
         rasterio.open(pair.source) as source,
     ):
@@ -91,7 +92,7 @@ def test_r2_every_pixel_across_every_seam_is_that_of_the_source(pair: Pair) -> N
 @pytest.mark.parametrize("resampling", ["nearest", "cubic"])
 def test_a_map_tile_is_that_of_one_cog(pair: Pair, zoom: int, resampling: str) -> None:
     options = {"resampling_method": resampling, "reproject_method": resampling}
-    with open_reader(pair.mosaic, draws=True) as ours, GeoTiff(pair.single, draws=True) as theirs:
+    with open_reader(pair.mosaic, draws=True) as ours, GeoTiff(str(pair.single), draws=True) as theirs:
         compared = 0
         for tile in tiles_over(theirs, zoom)[:: 1 if zoom < 12 else 3]:
             drawn, expected = (each.tile(tile.x, tile.y, tile.z, **options) for each in (ours, theirs))
@@ -102,7 +103,7 @@ def test_a_map_tile_is_that_of_one_cog(pair: Pair, zoom: int, resampling: str) -
 
 
 def test_what_is_said_of_a_mosaic_is_what_is_said_of_one_cog(pair: Pair) -> None:
-    with open_reader(pair.mosaic) as ours, GeoTiff(pair.single) as theirs:
+    with open_reader(pair.mosaic) as ours, GeoTiff(str(pair.single)) as theirs:
         assert (ours.minzoom, ours.maxzoom) == (theirs.minzoom, theirs.maxzoom)
         said, expected = (each.info().model_dump(exclude={"driver", "band_metadata"}) for each in (ours, theirs))
         assert said == expected
@@ -118,7 +119,12 @@ def test_a_request_opens_the_tiles_that_it_touches_and_no_more_than_the_limit(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened: list[str] = []
-    source = MosaicSource(pair.document, lambda file: opened.append(file.address) or pair.raster.path(file.address))  # type: ignore[func-returns-value]  # it is None
+
+    def locate(file: StoredFile) -> Path:
+        opened.append(file.address)
+        return pair.raster.path(file.address)
+
+    source = MosaicSource(pair.document, locate)
     with open_reader(source) as raster:
         (tile, *_) = tiles_over(raster, 14)[40:]
         raster.tile(tile.x, tile.y, tile.z)

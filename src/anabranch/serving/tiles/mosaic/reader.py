@@ -21,7 +21,7 @@ from anabranch.serving.tiles.geotiff import GeoTiff, open_geotiff
 from anabranch.serving.tiles.mosaic.sources import MosaicSource
 from anabranch.serving.tiles.mosaic.vrt import Part, compose
 
-__all__ = ["MosaicReader", "open_reader"]
+__all__ = ["MosaicReader", "open_mosaic", "open_reader"]
 
 MAX_TILES = 50  # that one request may open
 EDGE_POINTS = 21
@@ -33,7 +33,12 @@ Span = tuple[float, float, float, float]  # left, top, right and bottom, in pixe
 
 def open_reader(source: Any, **options: Any) -> GeoTiff:  # a Path, Remote or MosaicSource; options of rio-tiler
     """A reader of a raster, in one file or in tiles."""
-    return (MosaicReader if isinstance(source, MosaicSource) else GeoTiff)(source, **options)
+    return open_mosaic(source, **options) if isinstance(source, MosaicSource) else GeoTiff(source, **options)
+
+
+def open_mosaic(source: Any, **options: Any) -> "MosaicReader":  # as above
+    """A reader of a mosaic."""
+    return MosaicReader(source, **options)
 
 
 class MosaicReader(GeoTiff):
