@@ -20,8 +20,8 @@ import tifffile
 from rasterio.windows import Window
 
 from anabranch.client import Client
+from anabranch.contract.mosaic import MosaicDocument
 from anabranch.errors import Unavailable
-from anabranch.plugins.raster.tiles.document import MosaicDocument
 from anabranch.serving.tiles.mosaic.reader import open_mosaic
 from anabranch.serving.tiles.mosaic.sources import MosaicSource
 from tests.support.rasters import GRID, make_raster

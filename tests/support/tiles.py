@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import rasterio
 
+from anabranch.contract.mosaic import MosaicDocument
 from anabranch.plugins.raster.handler_models import ValidateParams, Verified
 from anabranch.plugins.raster.handlers import validate
 from anabranch.plugins.raster.models import Checked
 from anabranch.plugins.raster.settings import RasterSettings
-from anabranch.plugins.raster.tiles.document import MosaicDocument
 from anabranch.plugins.raster.tiles.handler_models import MosaicParams, SchemeParams, TileParams
 from anabranch.plugins.raster.tiles.handlers import generate_tiling_scheme, process_tile, verify_mosaic
 from anabranch.plugins.raster.tiles.models import Scheme, TileFile

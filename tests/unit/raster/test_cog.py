@@ -22,7 +22,7 @@ from anabranch.plugins.raster.cog.write import write_cog
 from anabranch.plugins.raster.files.pixels import Totals
 from anabranch.plugins.raster.files.tiff import read_nodata
 from anabranch.plugins.raster.models import CogOptions, Kind, Profile, Repairs, Window
-from anabranch.plugins.raster.tiles.models import TileLimits
+from anabranch.plugins.raster.tiles.models import TileLimits, cut_tiles
 from anabranch.plugins.raster.tiles.scheme import plan_grid
 from tests.support.rasters import GRID, classes, foreign_tiff, hills, make_raster, picture
 
@@ -317,7 +317,7 @@ def test_r2_tiles_meet_without_gap_and_hold_what_the_whole_has(tmp_path: Path, t
     limits = TileLimits(wanted_bytes=1, min_pixels=512, max_pixels=512, max_tiles=100)
     grid = plan_grid(source, options, limits)
     joined = np.full((grid.height, grid.width), np.nan, "float32")
-    for tile in grid.cut(Profile.ANALYSIS):
+    for tile in cut_tiles(grid, Profile.ANALYSIS):
         part, window = tmp_path / f"{tile.name}.tif", tile.window
         chosen = options.model_copy(update={"window": window})
         write_cog(source, part, chosen)

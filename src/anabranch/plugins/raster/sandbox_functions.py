@@ -11,6 +11,7 @@ from pydantic import BaseModel, validate_call
 from rasterio._err import CPLE_BaseError  # rasterio raises it where GDAL fails; it has no public name
 from rasterio.errors import RasterioError
 
+from anabranch.contract.mosaic import Grid
 from anabranch.errors import Permanent
 from anabranch.plugins.raster.checks import validate
 from anabranch.plugins.raster.cog import target_view, verify
@@ -33,7 +34,7 @@ from anabranch.plugins.raster.settings import RasterSettings
 from anabranch.plugins.raster.tiles import join as whole
 from anabranch.plugins.raster.tiles import scheme
 from anabranch.plugins.raster.tiles import write_tile as tile
-from anabranch.plugins.raster.tiles.models import Grid, Joined, TileLimits, WrittenTile
+from anabranch.plugins.raster.tiles.models import Joined, TileLimits, WrittenTile
 from anabranch.plugins.stac.facts import Footprint
 
 __all__ = ["check", "inspect", "join", "look", "plan", "warm_up", "write", "write_tile"]

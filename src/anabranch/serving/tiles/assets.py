@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from anabranch.canonical import encode
+from anabranch.contract.mosaic import MOSAIC_TYPE
 from anabranch.errors import NotFound
-from anabranch.plugins.raster.tiles.document import MOSAIC_TYPE
 from anabranch.serving.etags import tag_of
 from anabranch.serving.objects import Objects, Remote
 from anabranch.serving.published import Published, address_of

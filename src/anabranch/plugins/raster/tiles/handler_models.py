@@ -2,10 +2,10 @@
 
 from pydantic import Field
 
+from anabranch.contract.mosaic import Grid, MosaicDocument, StoredFile
 from anabranch.plugins.raster.handler_models import CogSource, ItemParams, Report
 from anabranch.plugins.raster.models import Compared, Inspected, Profile
-from anabranch.plugins.raster.tiles.document import MosaicDocument
-from anabranch.plugins.raster.tiles.models import Grid, Scheme, StoredFile, Tile, TileFacts, TileFile, WrittenTile
+from anabranch.plugins.raster.tiles.models import Scheme, Tile, TileFacts, TileFile, WrittenTile
 from anabranch.strict_model import StrictModel
 
 __all__ = [

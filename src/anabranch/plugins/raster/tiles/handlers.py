@@ -6,6 +6,7 @@ from shutil import disk_usage
 
 from pydantic import JsonValue
 
+from anabranch.contract.mosaic import Grid, StoredFile
 from anabranch.engine.worker.context import Context
 from anabranch.engine.worker.handler import handler
 from anabranch.errors import NotFound, Permanent, Resource
@@ -23,15 +24,14 @@ from anabranch.plugins.raster.tiles.handler_models import (
     TileParams,
 )
 from anabranch.plugins.raster.tiles.models import (
-    Grid,
     Joined,
     Scheme,
-    StoredFile,
     Tile,
     TileFacts,
     TileFile,
     TileLimits,
     WrittenTile,
+    cut_tiles,
 )
 from anabranch.plugins.raster.tiles.mosaic import build_document, check_tiles, merge_bands
 from anabranch.plugins.raster.tiles.publication import collect_mosaics, put_document, put_overview
@@ -62,7 +62,7 @@ def generate_tiling_scheme(params: SchemeParams, ctx: Context) -> Scheme:
             max_tiles=MAX_TILES // len(params.tiers),
         ),
     )
-    return Scheme(grid=grid, tiles=tuple(tile for tier in params.tiers for tile in grid.cut(tier)))
+    return Scheme(grid=grid, tiles=tuple(tile for tier in params.tiers for tile in cut_tiles(grid, tier)))
 
 
 @handler("raster.process_tile", queue=QUEUE, timeout_seconds=21_600)
@@ -179,7 +179,7 @@ def _join(params: MosaicParams, tier: Profile, thumbnail: Path, ctx: Context) ->
     )
     overview = put_overview(params.raster.name, tier, grid.factor, cog, ctx)
     named = [(name_cog(params.raster.name, tier, one.tile.name), one) for one in tiles]
-    document = build_document(grid, inspected.projection, bands, overview, named)
+    document = build_document(grid, inspected.projection, overview, named)
     whole = inspected.model_copy(update={"compared": inspected.compared.model_copy(update={"bands": bands})})
     return Mosaic(
         tier=tier,

@@ -2,26 +2,23 @@
 
 from collections.abc import Iterator
 
-from pydantic import Field, JsonValue
+from pydantic import JsonValue
 
-from anabranch.geo.boxes import Box
-from anabranch.plugins.raster.models import Band, Compared, Nodata, Profile, Window
+from anabranch.contract.mosaic import Grid, StoredFile, Transform, Window
+from anabranch.plugins.raster.models import Band, Compared, Nodata, Profile
 from anabranch.strict_model import StrictModel
 
 __all__ = [
-    "Grid",
     "Joined",
     "Scheme",
-    "StoredFile",
     "Tile",
     "TileFacts",
     "TileFile",
     "TileLimits",
     "ValidBlocks",
     "WrittenTile",
+    "cut_tiles",
 ]
-
-Transform = tuple[float, float, float, float, float, float]
 
 
 class Tile(StrictModel):
@@ -41,43 +38,13 @@ class TileLimits(StrictModel):
     max_tiles: int
 
 
-class Grid(StrictModel):
-    """The target grid of a whole raster, and the sides of its tiles in pixels."""
-
-    width: int = Field(gt=0)
-    height: int = Field(gt=0)
-    transform: Transform
-    side: int = Field(gt=0)
-    overviews: int = Field(ge=0)  # of every tile
-
-    @property
-    def factor(self) -> int:
-        """How many times smaller than the raster the smallest overview of its tiles is."""
-        return int(2**self.overviews)
-
-    def place(self, column: int, row: int) -> tuple[float, float]:
-        """The coordinates of the upper left corner of a pixel."""
-        a, b, c, d, e, f = self.transform
-        return a * column + b * row + c, d * column + e * row + f
-
-    def bounds(self, window: Window) -> Box:
-        """The bounds of a window, in the CRS of the grid."""
-        west, north = self.place(window.column, window.row)
-        east, south = self.place(window.column + window.width, window.row + window.height)
-        return Box(west, south, east, north)
-
-    def cut(self, tier: Profile) -> Iterator[Tile]:
-        """The tiles of a profile, row by row, without gaps or overlaps (R2)."""
-        for row in range(0, self.height, self.side):
-            for column in range(0, self.width, self.side):
-                size = {"width": min(self.side, self.width - column), "height": min(self.side, self.height - row)}
-                name = f"tile_r{row // self.side}_c{column // self.side}"
-                yield Tile(name=name, window=Window(column=column, row=row, **size), tier=tier)
-
-    @property
-    def reduced(self) -> tuple[int, int]:
-        """The height and width of the raster at that size."""
-        return -(-self.height // self.factor), -(-self.width // self.factor)
+def cut_tiles(grid: Grid, tier: Profile) -> Iterator[Tile]:
+    """The tiles of a profile, row by row, without gaps or overlaps (R2)."""
+    for row in range(0, grid.height, grid.side):
+        for column in range(0, grid.width, grid.side):
+            size = {"width": min(grid.side, grid.width - column), "height": min(grid.side, grid.height - row)}
+            name = f"tile_r{row // grid.side}_c{column // grid.side}"
+            yield Tile(name=name, window=Window(column=column, row=row, **size), tier=tier)
 
 
 class Scheme(StrictModel):
@@ -100,14 +67,6 @@ class WrittenTile(StrictModel):
     compared: Compared | None = None
     transform: Transform | None = None
     valid: ValidBlocks | None = None
-
-
-class StoredFile(StrictModel):
-    """An object in the silver tier."""
-
-    address: str
-    size: int
-    sha256: str
 
 
 class TileFacts(StrictModel):

@@ -4,10 +4,10 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from anabranch.contract.mosaic import EmptyTile, Grid, MosaicDocument, MosaicTile, Overview
 from anabranch.errors import Permanent
 from anabranch.plugins.raster.models import Band, Profile, Projection, Statistics, Window
-from anabranch.plugins.raster.tiles.document import EmptyTile, MosaicDocument, MosaicTile, Overview
-from anabranch.plugins.raster.tiles.models import Grid, Scheme, Tile, TileFacts
+from anabranch.plugins.raster.tiles.models import Scheme, Tile, TileFacts
 
 __all__ = ["build_document", "check_tiles", "merge_bands"]
 
@@ -101,7 +101,6 @@ def _merge(parts: Sequence[tuple[Tile, Band]], grid: Grid) -> Statistics | None:
 def build_document(
     grid: Grid,
     projection: Projection,
-    bands: tuple[Band, ...],
     overview: Overview,
     tiles: Sequence[tuple[str, TileFacts]],
 ) -> MosaicDocument:
@@ -110,7 +109,6 @@ def build_document(
         crs=projection.code,
         projjson=projection.projjson,
         grid=grid,
-        bands=bands,
         overview=overview,
         tiles=tuple(
             MosaicTile(**one.cog.model_dump(), name=name, window=one.tile.window, bounds=grid.bounds(one.tile.window))

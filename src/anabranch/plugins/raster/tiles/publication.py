@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from anabranch.contract.mosaic import MOSAIC_TYPE, MosaicDocument, Overview, StoredFile
 from anabranch.engine.worker.context import Context
 from anabranch.plugins.raster.handler_models import SourceFile, Verified, VerifiedCog
 from anabranch.plugins.raster.item.publication import (
@@ -15,9 +16,7 @@ from anabranch.plugins.raster.item.publication import (
     write_report,
 )
 from anabranch.plugins.raster.models import Profile
-from anabranch.plugins.raster.tiles.document import MOSAIC_TYPE, MosaicDocument, Overview
 from anabranch.plugins.raster.tiles.handler_models import Mosaic, MosaicParams, MosaicReport, TileReport
-from anabranch.plugins.raster.tiles.models import StoredFile
 from anabranch.plugins.stac.facts import Output
 
 __all__ = ["collect_mosaics", "put_document", "put_overview"]

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import numpy as np
 
+from anabranch.contract.mosaic import Grid
 from anabranch.errors import Permanent
 from anabranch.plugins.raster.cog.target_view import open_view
 from anabranch.plugins.raster.models import CogOptions
-from anabranch.plugins.raster.tiles.models import Grid, TileLimits
+from anabranch.plugins.raster.tiles.models import TileLimits
 
 __all__ = ["plan_grid"]
 

@@ -7,9 +7,10 @@ import numpy as np
 from rasterio.io import DatasetReader
 from rasterio.windows import Window, subdivide
 
+from anabranch.contract.mosaic import Grid
 from anabranch.plugins.raster.files.pixels import Mask
 from anabranch.plugins.raster.item.valid_grid import any_along, edges, read_valid_mask
-from anabranch.plugins.raster.tiles.models import Grid, Joined, ValidBlocks
+from anabranch.plugins.raster.tiles.models import Joined, ValidBlocks
 
 __all__ = ["find_valid_blocks", "join_valid_blocks", "pack", "pool_cells", "unpack"]
 

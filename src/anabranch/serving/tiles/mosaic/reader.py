@@ -14,8 +14,8 @@ from rio_tiler.constants import WGS84_CRS
 from rio_tiler.models import ImageData, PointData
 from rio_tiler.utils import get_vrt_transform
 
+from anabranch.contract.mosaic import MosaicTile
 from anabranch.errors import InputError
-from anabranch.plugins.raster.tiles.document import MosaicTile
 from anabranch.serving.tiles.antimeridian import turn_of
 from anabranch.serving.tiles.geotiff import GeoTiff, open_geotiff
 from anabranch.serving.tiles.mosaic.sources import MosaicSource

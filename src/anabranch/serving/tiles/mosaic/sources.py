@@ -7,9 +7,8 @@ from pathlib import Path
 import structlog
 from pydantic import ValidationError
 
+from anabranch.contract.mosaic import MosaicDocument, StoredFile
 from anabranch.errors import AnabranchError
-from anabranch.plugins.raster.tiles.document import MosaicDocument
-from anabranch.plugins.raster.tiles.models import StoredFile
 from anabranch.serving.objects import Objects, Remote
 from anabranch.serving.published import Published
 

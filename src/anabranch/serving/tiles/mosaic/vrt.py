@@ -10,8 +10,7 @@ import rasterio
 from affine import Affine
 from rasterio.enums import ColorInterp, MaskFlags
 
-from anabranch.plugins.raster.models import Window
-from anabranch.plugins.raster.tiles.models import Grid
+from anabranch.contract.mosaic import Grid, Window
 
 __all__ = ["Part", "compose"]
 
