@@ -12,6 +12,7 @@ from rasterio.windows import Window
 
 from anabranch.contract.mosaic import StoredFile
 from anabranch.errors import InputError
+from anabranch.serving.objects import Remote
 from anabranch.serving.tiles.geotiff import GeoTiff
 from anabranch.serving.tiles.mosaic import reader as mosaic_reader
 from anabranch.serving.tiles.mosaic.reader import open_mosaic, open_reader
@@ -47,7 +48,7 @@ class Pair:
         self.source = make_raster(folder / "bronze" / "in" / "scene.tif", pixels(), transform=GRID, **made)
         self.raster = TiledRaster(folder, "scene.tif", 1024, {})
         self.document = self.raster.document(self.raster.make())
-        single = TiledRaster(folder, "scene.tif", 4096, {})
+        single = TiledRaster(folder, "scene.tif", 2048, {})
         (tile,) = single.document(single.make()).tiles
         self.single = single.path(tile.address)
         # GDAL averages all levels of a masked raster from the full one: those of the overview are rounded twice.
@@ -136,6 +137,17 @@ def test_a_request_opens_the_tiles_that_it_touches_and_no_more_than_the_limit(
         with pytest.raises(InputError, match="tiles of the mosaic, and the limit is 2") as refused:
             raster.read(max_size=2000)
     assert refused.value.code == "raster.assets"
+
+
+def test_a_mosaic_in_cloud_storage_is_read_in_ranges(pair: Pair) -> None:
+    """GDAL knows no name of a file: both the tiles and what is composed of them go through our own client."""
+    storage = pair.raster.context().tiers
+    remote = MosaicSource(pair.document, lambda file: Remote(storage, file.address, file.size))
+    with open_reader(remote, draws=True) as far, open_reader(pair.mosaic, draws=True) as near:
+        for zoom in (9, 12):
+            for tile in tiles_over(near, zoom)[:6]:
+                drawn, expected = (each.tile(tile.x, tile.y, tile.z) for each in (far, near))
+                assert np.array_equal(drawn.array.filled(0), expected.array.filled(0)), tile
 
 
 def test_a_composed_raster_has_all_overviews(pair: Pair) -> None:

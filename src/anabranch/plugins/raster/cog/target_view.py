@@ -23,7 +23,7 @@ from anabranch.plugins.raster.checks.georef import check_grid, upright
 from anabranch.plugins.raster.cog.encoding import Encoding, encoding_of
 from anabranch.plugins.raster.cog.target_area import choose_grid
 from anabranch.plugins.raster.files.codecs import gdal_message
-from anabranch.plugins.raster.files.pixels import Array, Mask, read_mask, read_window
+from anabranch.plugins.raster.files.pixels import Array, Mask, is_unstored, read_mask, read_window
 from anabranch.plugins.raster.files.reader import open_raster
 from anabranch.plugins.raster.models import CogOptions
 
@@ -88,6 +88,10 @@ class View:
             return self.read(window), self.read_mask(window)
         every = read_window(self.grid, self._place(window))
         return every[: self.count], every[self.count] > 0
+
+    def is_unstored(self, window: Window) -> bool:
+        """Whether the source is sparse, and stores nothing of a window."""
+        return not self.warped and self.options.repairs.nodata == "keep" and is_unstored(self.src, self._place(window))
 
     def read_mask(self, window: Window) -> Mask:
         """Which pixels of a window are valid in any band."""

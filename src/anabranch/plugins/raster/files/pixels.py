@@ -23,6 +23,7 @@ __all__ = [
     "Totals",
     "alpha_band",
     "data_bands",
+    "is_unstored",
     "read_mask",
     "read_valid",
     "read_window",
@@ -63,6 +64,20 @@ def spread(src: DatasetReader, count: int, side: int) -> list[Window]:
 
 def _at(src: DatasetReader, column: int, row: int, width: int, height: int) -> Window:
     return Window(column, row, min(width, src.width - column), min(height, src.height - row))
+
+
+def is_unstored(src: DatasetReader, window: Window) -> bool:
+    """Whether a sparse TIFF stores no block of a window, all of which is nodata then; nothing is read."""
+    if src.driver != "GTiff" or src.nodata is None:
+        return False
+    rows, columns = src.block_shapes[0]
+    last = src.count if src.interleaving and src.interleaving.name != "pixel" else 1
+    return not any(
+        src.get_tag_item(f"BLOCK_OFFSET_{x}_{y}", "TIFF", bidx=band)
+        for y in range(int(window.row_off) // rows, -(-int(window.row_off + window.height) // rows))
+        for x in range(int(window.col_off) // columns, -(-int(window.col_off + window.width) // columns))
+        for band in range(1, last + 1)
+    )
 
 
 def data_bands(src: DatasetReader) -> list[int]:

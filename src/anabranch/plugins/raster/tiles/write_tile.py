@@ -43,4 +43,6 @@ def write_tile(source: Path, cog: Path, overview: Path, options: CogOptions, pro
 def _is_empty(source: Path, options: CogOptions) -> bool:
     """Whether no pixel of the window is valid; most tiles have one in the first piece that is read."""
     with bounded(options.memory_mb, options.threads), open_view(source, options) as view:
-        return not any(view.read_mask(window).any() for window in strips(view, WINDOW_BYTES))
+        return not any(
+            not view.is_unstored(window) and view.read_mask(window).any() for window in strips(view, WINDOW_BYTES)
+        )
