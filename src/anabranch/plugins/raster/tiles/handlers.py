@@ -40,7 +40,7 @@ __all__ = ["generate_tiling_scheme", "process_tile", "process_tile_batch", "veri
 
 QUEUE = "raster"
 MB = 1_000_000
-MAX_TILES = 1_000  # that one item can list
+MAX_TILES = 800  # that one item can list, and one result of a task hold
 # A tile is rewritten, then copied with temporary overviews: its pixels twice, and a third of them.
 DISK_SHARE = 7 / 3
 
