@@ -123,14 +123,16 @@ class Settings(BaseSettings):
         24, gt=0, le=24 * 366, description="How long the answer to a request is stored under its Idempotency-Key."
     )
     max_upload_bytes: int = Field(
-        20_480 * 2**20, ge=1_000, description="The largest file that the API accepts at `POST /api/uploads`."
+        65_536 * 2**20, ge=1_000, description="The largest file that the API accepts at `POST /api/uploads`."
     )
     storage: StorageLocations = Field(
         StorageLocations(),
         description="Where the tiers `bronze`, `silver` and `gold` and the `work` area are; by default in the home.",
     )
     source_cache_mb: int = Field(
-        10_240, ge=0, description="Size of this machine's cache of files that handlers fetch; 0 caches nothing."
+        65_536,
+        ge=0,
+        description="Size of this machine's cache of files that handlers fetch; 0 caches nothing.",
     )
     public_url: str | None = Field(
         None,

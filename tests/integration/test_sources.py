@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from anabranch.adapters.objects.tiers import Place, open_storage
-from anabranch.errors import AnabranchError
+from anabranch.errors import AnabranchError, Unavailable
 from anabranch.storage.addresses import parse_address
 from anabranch.storage.sources import Sources
 from anabranch.storage.tiers import Storage
@@ -111,6 +112,25 @@ def test_the_noted_size_of_the_cache_is_that_of_its_files(
         assert int(note.read_text()) == sum(file.stat().st_size for file in cached(tmp_path)) <= 1_000
         if lost:
             note.unlink()
+
+
+def test_files_leave_the_cache_where_the_disk_has_no_room_and_what_never_fits_is_refused(
+    storage: Storage, sources: Sources, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage.put(A, b"data")
+    storage.put("bronze://b", b"more")
+    sources.fetch(storage, A, tmp_path / "1")
+    (first,), room, usage = cached(tmp_path), 4, shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(
+        "anabranch.storage.sources.disk_usage",
+        lambda _: usage._replace(free=0 if first.exists() else room),
+    )
+    sources.fetch(storage, parse_address("bronze://b"), tmp_path / "2")
+    assert [file.read_bytes() for file in cached(tmp_path)] == [b"more"]
+    room = 3
+    with pytest.raises(Unavailable, match=r"bronze://a.tif has 4 bytes, and .*cache, .* has 3 free") as refused:
+        sources.fetch(storage, A, tmp_path / "3")
+    assert refused.value.code == "storage.full"
 
 
 @pytest.mark.parametrize("most", [0, 3])

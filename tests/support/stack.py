@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 from anabranch.adapters.postgres.store.store import PostgresStore
 from anabranch.app import handler_resources, open_results, purge
@@ -19,7 +20,7 @@ from anabranch.engine.worker.children import Children
 from anabranch.engine.worker.dispatcher import WorkerOptions
 from anabranch.engine.worker.worker import Worker
 from anabranch.gateway import Gateway
-from anabranch.settings import Settings
+from anabranch.settings import load_settings
 from tests.support.waiting import PATIENCE_SECONDS
 
 __all__ = ["Stack", "open_stack"]
@@ -65,11 +66,16 @@ class Stack:
 
 @asynccontextmanager
 async def open_stack(
-    url: str, folder: Path, plugins: Sequence[str], *, orchestrated: bool = False
+    url: str,
+    folder: Path,
+    plugins: Sequence[str],
+    *,
+    orchestrated: bool = False,
+    **more: Any,  # settings
 ) -> AsyncIterator[Stack]:
     """A stack on this database, its files in this folder; without an orchestrator nothing waits for a time."""
     registry, stop, scratch = load_plugins(plugins), asyncio.Event(), folder / "scratch"
-    settings = Settings(plugins=tuple(plugins), home=folder)
+    settings = load_settings(plugins=tuple(plugins), home=folder, **more)
     results = open_results(settings)
     async with AsyncExitStack() as opened:  # whatever fails: a pool that is left open keeps its process from ending
         children = Children(2, plugins, memory=2 * 2**30, resources=handler_resources(settings, url, scratch))

@@ -586,6 +586,15 @@ PUBLISHED = {
                 ("file", "http://x/files/abc/a.png"),
             ],
         ),
+        (
+            {**PUBLISHED, "outputs": [{"name": "a.json", "kind": "mosaic"}, {"name": "t.tif", "kind": "tile"}]},
+            [
+                ("map", "http://x/"),
+                ("item", "http://x/stac/collections/scenes/items/a%20b"),
+                ("tiles", "http://x/raster/collections/scenes/items/a%20b/WebMercatorQuad/tilejson.json"),
+                ("file", "http://x/files/abc/a.json"),
+            ],
+        ),
         ({**PUBLISHED, "items": []}, []),
         ({"items": [{"collection": "..", "id": "a"}], "outputs": 1}, []),
         ([1], []),

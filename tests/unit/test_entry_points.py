@@ -82,7 +82,7 @@ def test_g5_a_plugin_that_cannot_be_imported_stops_nothing_by_its_settings(tmp_p
     write_config(tmp_path, "wells_depth = 3\nport = 1234\n")
     shown = show_config(tmp_path)
     assert "wells_depth" not in shown
-    assert (shown["port"]["value"], shown["raster_max_mb"]["value"]) == (1234, 20_480)
+    assert (shown["port"]["value"], shown["raster_max_mb"]["value"]) == (1234, 65_536)
 
 
 def test_the_raster_plugin_can_leave(tmp_path: Path) -> None:

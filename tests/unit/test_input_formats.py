@@ -21,7 +21,7 @@ def test_g9_what_the_first_handler_would_refuse_is_refused_when_it_is_submitted_
     with pytest.raises(InvalidParameters, match="visualization is for 8-bit rgb and rgba, but raster_type is dem"):
         declared.check({"source": SOURCE, "tier": "visualization", "raster_type": "dem"})
     with pytest.raises(InvalidParameters, match="tiling must be one of"):
-        declared.check({"source": SOURCE, "tiling": "always"})
+        declared.check({"source": SOURCE, "tiling": "often"})
     assert declared.check({"source": SOURCE, "datetime": "2026-03-21T10:15:00Z"})["tier"] == "analysis"
 
 

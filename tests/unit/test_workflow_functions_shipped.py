@@ -10,6 +10,7 @@ from anabranch.engine.plugin import Registry, load_plugins
 from anabranch.plugins.demo.handlers import chunk_processor, echo, list_items, size_check, sleep
 from anabranch.plugins.demo.handlers import multi_phase as work_in_phases
 from anabranch.plugins.raster.handlers import create_cogs, list_times, preflight, validate, verify
+from anabranch.plugins.raster.tiles.handlers import generate_tiling_scheme, process_tile, verify_mosaic
 from anabranch.plugins.storage.handlers import list_files, stage
 from anabranch.plugins.storage.inventory import analyse_files, total_inventory
 from anabranch.workflows.definition import Workflow
@@ -177,10 +178,10 @@ def process_raster(
         Literal["analysis", "visualization", "archive", "all"], Input(description="What the COG is for.")
     ] = "analysis",
     tiling: Annotated[
-        Literal["auto", "never"],
+        Literal["auto", "never", "always"],
         Input(
-            description="Whether a raster that is too large for one COG is refused (auto)"
-            " or becomes one anyway (never)."
+            description="Whether the raster becomes tiles, which readers see as one: if it is large (auto),"
+            " or in any case (always)."
         ),
     ] = "auto",
     datetime: Annotated[Line, Input(description="When the data are of, in RFC 3339, where the file does not say.")]
@@ -206,32 +207,37 @@ def process_raster(
         when=dry_run == False,
     )
     file: Any = {"source": source, "sha256": checked.sha256, "pin": planned.pin, "raster": checked.raster}
-    made = create_cogs.options(name="cogs")(**file, tiers=checked.tiers, target_crs=target_crs)
-    verified = verify(
-        **file,
-        cogs=made.cogs,
-        target_crs=target_crs,
-        title=title,
-        datetime=planned.datetime,
-        modified=planned.modified,
-        notices=planned.warnings,
+    cogs = create_cogs.options(name="cogs")(**file, tiers=checked.tiers, target_crs=target_crs)
+    described: Any = {
+        "target_crs": target_crs,
+        "title": title,
+        "datetime": planned.datetime,
+        "modified": planned.modified,
+        "notices": planned.warnings,
+    }
+    verified = verify(**file, cogs=cogs.cogs, **described)
+    scheme = generate_tiling_scheme.options(name="scheme")(**file, tiers=checked.tiers, target_crs=target_crs)
+    tiles = process_tile.map(
+        scheme.tiles, name="tiles", **file, tile=item, overviews=scheme.grid.overviews, target_crs=target_crs
     )
+    mosaic = verify_mosaic.options(name="mosaic")(**file, scheme=scheme, tiles=tiles.items, **described)
+    made = choose(checked.tiled, mosaic, verified, name="size")
     answer = {
         "approved": Annotated[bool, Input(description="Whether it is published.")],
         "why": Annotated[str | None, Input(description="The reason.")],
     }
     said = "A person looks at the outputs, and approves or rejects them."
-    review = gate("review", timeout_seconds=2592000, answer=answer, description=said, after=verified)
+    review = gate("review", timeout_seconds=2592000, answer=answer, description=said)
     decide = choose(review.approved == True, None, end("put_aside"), name="decide")
-    route = choose(approval, decide, None, name="route")
+    route = choose(approval, decide, None, name="route", after=made)
     publish = task("stac.register_item").options(name="publish", after_any=[route, decide])(
-        collection=collection, item=verified.item, create_collection=True
+        collection=collection, item=made["item"], create_collection=True
     )
     return {
-        "outputs": expr.default(verified.outputs, []),
+        "outputs": expr.default(made.outputs, []),
         "items": expr.default(publish.items, []),
-        "warnings": expr.default(verified.warnings, planned.warnings),
-        "report": expr.optional(verified.report),
+        "warnings": expr.default(made.warnings, planned.warnings),
+        "report": expr.optional(made.report),
         "approved": expr.optional(review.approved),
         "why": expr.optional(review.why),
         "plan": planned,

@@ -33,6 +33,9 @@ class Objects(Protocol):
     async def locate(self, address: str) -> "Path | Remote":
         """Its file on this machine, or a remote object to read in ranges."""
 
+    def find(self, address: str, size: int) -> "Path | Remote":
+        """The same for an object whose size is known."""
+
 
 class TierObjects:
     """Objects of the tiers that handlers write to."""
@@ -62,6 +65,12 @@ class TierObjects:
             tier, key = self._storage.find(address)
             path = await asyncio.to_thread(tier.locate, key)
         return path or Remote(self._storage, address, await self.size(address))
+
+    def find(self, address: str, size: int) -> "Path | Remote":
+        """The same for an object whose size is known."""
+        with _hide_location():
+            tier, key = self._storage.find(address)
+            return tier.locate(key) or Remote(self._storage, address, size)
 
 
 @contextmanager

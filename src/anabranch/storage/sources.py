@@ -9,9 +9,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from shutil import disk_usage
 
 from anabranch.canonical import sha256 as hash_text
-from anabranch.errors import Conflict
+from anabranch.errors import Conflict, Unavailable
 from anabranch.storage.addresses import Address
 from anabranch.storage.fsync import fsync
 from anabranch.storage.tiers import Downloaded, Stat, Storage
@@ -39,6 +40,7 @@ class Sources:
             known = wanted or self._recall(address, storage.stat(address))
             if known is not None and self._link(known, target):
                 return known
+            self._make_room(address, storage.stat(address).size)
             got = storage.download(address, aside)
             _check(address, got, wanted)
             self._keep(aside, got, target)
@@ -111,6 +113,23 @@ class Sources:
     def _place(self, digest: str) -> Path:
         return self._folder / "files" / digest[:2] / digest
 
+    def _make_room(self, address: Address, size: int) -> None:
+        """Remove the files that were not used for longest until a new one fits; raise where it never does."""
+        if disk_usage(self._folder).free >= size:
+            return
+        with self._lock("evict"):
+            for _, _, file in sorted(self._held()):
+                if disk_usage(self._folder).free >= size:
+                    break
+                self._remove(file)
+            self._total_file.unlink(missing_ok=True)
+        if (free := disk_usage(self._folder).free) < size:
+            raise Unavailable(
+                "storage.full",
+                f"{address} has {size:,} bytes, and {self._folder}, where it is copied to, has {free:,} free",
+                remedy="Free disk space there, or move ANABRANCH_HOME to a larger disk; then run the job again.",
+            )
+
     def _evict(self, added: int) -> None:
         """Remove what was used longest ago; while the noted sum of all sizes is small enough, no file is looked at."""
         with self._lock("evict"):
@@ -121,16 +140,23 @@ class Sources:
                 for _, size, file in held:
                     if total <= self._most:
                         break
-                    file.unlink(missing_ok=True)
+                    self._remove(file)
                     total -= size
-                    self._forget(file.name)
-            (self._folder / "total").write_text(str(total))
+            self._total_file.write_text(str(total))
 
     def _noted_total(self) -> float:
         try:
-            return int((self._folder / "total").read_text())
+            return int(self._total_file.read_text())
         except (OSError, ValueError):
             return math.inf  # all files must be looked at
+
+    @property
+    def _note(self) -> Path:
+        return self._folder / "total"
+
+    def _remove(self, file: Path) -> None:
+        file.unlink(missing_ok=True)
+        self._forget(file.name)
 
     def _held(self) -> Iterator[tuple[int, int, Path]]:
         for file in (self._folder / "files").glob("*/*"):

@@ -33,10 +33,12 @@ function local(href) {
   return `${url.pathname}${url.search}`;
 }
 
+const RASTERS = ["image/tiff", "application/vnd.anabranch.mosaic+json"];
+
 function readItem(feature) {
   const properties = feature.properties ?? {};
   const assets = Object.entries(feature.assets ?? {});
-  const raster = assets.filter(([, asset]) => (asset.type ?? "").startsWith("image/tiff"));
+  const raster = assets.filter(([, asset]) => RASTERS.some((type) => (asset.type ?? "").startsWith(type)));
   raster.sort(([, a], [, b]) => isData(b) - isData(a));
   return {
     id: feature.id,

@@ -17,12 +17,13 @@ from rasterio.windows import Window as Pixels
 
 from anabranch.errors import Permanent
 from anabranch.plugins.raster.cog.encoding import encoding_of
-from anabranch.plugins.raster.cog.split import needs_tiles, plan_tiles
 from anabranch.plugins.raster.cog.verify import MAX_CLASSES, _add, verify
 from anabranch.plugins.raster.cog.write import write_cog
 from anabranch.plugins.raster.files.pixels import Totals
 from anabranch.plugins.raster.files.tiff import read_nodata
 from anabranch.plugins.raster.models import CogOptions, Kind, Profile, Repairs, Window
+from anabranch.plugins.raster.tiles.models import TileLimits, cut_tiles
+from anabranch.plugins.raster.tiles.scheme import plan_grid
 from tests.support.rasters import GRID, classes, foreign_tiff, hills, make_raster, picture
 
 Publish = Callable[..., tuple[Path, CogOptions]]
@@ -313,9 +314,10 @@ def test_r2_tiles_meet_without_gap_and_hold_what_the_whole_has(tmp_path: Path, t
     options = CogOptions(kind=Kind.DEM, target_crs=target)
     whole = tmp_path / "whole.tif"
     write_cog(source, whole, options)
-    scheme = plan_tiles(source, options, side=512)
-    joined = np.full((scheme.height, scheme.width), np.nan, "float32")
-    for tile in scheme.tiles:
+    limits = TileLimits(wanted_bytes=1, min_pixels=512, max_pixels=512, max_tiles=100)
+    grid = plan_grid(source, options, limits)
+    joined = np.full((grid.height, grid.width), np.nan, "float32")
+    for tile in cut_tiles(grid, Profile.ANALYSIS):
         part, window = tmp_path / f"{tile.name}.tif", tile.window
         chosen = options.model_copy(update={"window": window})
         write_cog(source, part, chosen)
@@ -326,7 +328,6 @@ def test_r2_tiles_meet_without_gap_and_hold_what_the_whole_has(tmp_path: Path, t
         )
         assert np.isnan(joined[rows, columns]).all()
         joined[rows, columns] = pixels_of(part)[0]
-    assert [tile.name for tile in scheme.tiles][:2] == ["tile_r0_c0", "tile_r0_c1"]
     expected = pixels_of(whole)[0]
     both = (joined != -9999) & (expected != -9999)
     # GDAL reckons positions to an eighth of a pixel, from different corners for tiles and whole.
@@ -343,8 +344,11 @@ def test_a_window_beyond_the_grid_is_refused(tmp_path: Path) -> None:
 
 def test_tiles_are_of_whole_blocks_and_near_the_size_aimed_at(tmp_path: Path) -> None:
     source = make_raster(tmp_path / "a.tif", hills())
-    assert plan_tiles(source, CogOptions(kind=Kind.DEM)).side == 17 * 512
-    assert (needs_tiles(1, 16_000, 16_000), needs_tiles(1, 10_000, 10_000)) == (True, False)
+    limits = TileLimits(wanted_bytes=300_000_000, min_pixels=5_120, max_pixels=20_480, max_tiles=1_000)
+    grid = plan_grid(source, CogOptions(kind=Kind.DEM), limits)
+    assert (grid.side, grid.factor) == (17 * 512, 32)  # the overview of a tile fits one block
+    few = limits.model_copy(update={"wanted_bytes": 1})
+    assert plan_grid(source, CogOptions(kind=Kind.DEM), few).side == 5_120
 
 
 def test_w7_a_cog_appears_whole_or_not_at_all(tmp_path: Path) -> None:

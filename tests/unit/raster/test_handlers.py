@@ -53,14 +53,6 @@ def test_e16_stored_parameters_of_handlers_keep_their_names() -> None:
     }
 
 
-def test_what_is_too_large_for_one_cog_is_refused_clearly(ctx: FakeContext, heights: Path) -> None:
-    make_raster(heights, hills(601, 700))
-    digest = ctx.storage.stage(SOURCE).sha256
-    with pytest.raises(Permanent, match="420,700 pixels, and the limit is 420,000") as refused:
-        validate(ValidateParams(source=SOURCE, sha256=digest), ctx)
-    assert refused.value.code == "raster.tiled_unavailable"
-
-
 def test_w5_a_cog_that_an_earlier_attempt_stored_is_reused_while_it_is_whole(ctx: FakeContext, heights: Path) -> None:
     digest = ctx.storage.stage(SOURCE).sha256
     checked = validate(ValidateParams(source=SOURCE, sha256=digest), ctx)

@@ -19,13 +19,13 @@ def find_links(base_url: str, job: JobStatus) -> list[tuple[str, str]]:
     outputs = list(_read_list(result, "outputs", "name", "kind"))
     if not items:
         return []
-    tiled = items if any(one["kind"] == "cog" for one in outputs) else []
+    tiled = items if {"cog", "mosaic"} & {one["kind"] for one in outputs} else []
     try:
         paths = [
             ("map", map_path(*items[0]) if len(items) == 1 else "/"),
             *(("item", item_path(*item)) for item in items),
             *(("tiles", tilejson_path(*item)) for item in tiled),
-            *(("file", file_path(job.job_id, one["name"])) for one in outputs),
+            *(("file", file_path(job.job_id, one["name"])) for one in outputs if one["kind"] != "tile"),
         ]
     except InputError:  # a result of the same shape that is no publication
         return []

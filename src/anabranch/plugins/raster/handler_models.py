@@ -24,8 +24,10 @@ __all__ = [
     "CogSource",
     "Cogs",
     "CogsParams",
+    "ItemParams",
     "Plan",
     "Report",
+    "SourceFile",
     "ValidateParams",
     "Verified",
     "VerifiedCog",
@@ -127,14 +129,34 @@ class Cogs(StrictModel):
     cogs: tuple[Cog, ...] = ()
 
 
-class VerifyParams(CogSource):
-    """A raster, its COGs, and the fields of its item."""
+class ItemParams(CogSource):
+    """A raster, and the fields of its item."""
 
-    cogs: tuple[Cog, ...]
     title: str | None = None
     datetime: str | None = None
     modified: AwareDatetime
     notices: tuple[Notice, ...] = ()
+
+    @property
+    def profiles(self) -> tuple[Profile, ...]:
+        """Those that it is published in; maps show the first."""
+        raise NotImplementedError
+
+    @property
+    def tiled(self) -> bool:
+        """Whether it is published in tiles."""
+        return False
+
+
+class VerifyParams(ItemParams):
+    """A raster, its COGs, and the fields of its item."""
+
+    cogs: tuple[Cog, ...]
+
+    @property
+    def profiles(self) -> tuple[Profile, ...]:
+        """Those of its COGs."""
+        return tuple(cog.tier for cog in self.cogs)
 
 
 class Verified(StrictModel):

@@ -24,7 +24,7 @@ from anabranch.plugins.raster.handler_models import (
 )
 from anabranch.plugins.raster.item.publication import COG_TYPE, collect_outputs, name_cog
 from anabranch.plugins.raster.models import Checked, Compared, Inspected, Profile, Written
-from anabranch.plugins.raster.plan import plan_work, require_single
+from anabranch.plugins.raster.plan import is_tiled, plan_work
 from anabranch.plugins.raster.request import RasterRequest
 from anabranch.plugins.raster.sandbox_calls import run_in_sandbox, sandbox_folder
 from anabranch.plugins.raster.settings import RasterSettings
@@ -76,9 +76,10 @@ def validate(params: ValidateParams, ctx: Context) -> CheckedFile:
     settings = ctx.settings(RasterSettings)
     prepared = prepare(ctx, params.source, params.sha256, params.choice, tag=params.tag, pin=params.pin)
     options = prepared.adapt(params.options)
-    checked = run_in_sandbox(ctx, "look", Checked, path=prepared.path, options=options, settings=settings)
-    require_single(checked.pixels, params.tiling, settings)
-    return CheckedFile(**dict(prepared.complete(checked)), sha256=prepared.sha256)
+    found = run_in_sandbox(ctx, "look", Checked, path=prepared.path, options=options, settings=settings)
+    checked = prepared.complete(found)
+    tiled = is_tiled(checked, params.tiling, settings)
+    return CheckedFile(**{**dict(checked), "tiled": tiled}, sha256=prepared.sha256)
 
 
 @handler("raster.list_times", queue=QUEUE, timeout_seconds=600)

@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import Field, JsonValue
 
+from anabranch.contract.mosaic import Window
 from anabranch.geo.boxes import Box
 from anabranch.plugins.stac.facts import Footprint
 from anabranch.strict_model import StrictModel
@@ -147,15 +148,6 @@ class Estimate(StrictModel):
     seconds: int
 
 
-class Window(StrictModel):
-    """A part of a grid, in pixels."""
-
-    column: int = Field(ge=0)
-    row: int = Field(ge=0)
-    width: int = Field(gt=0)
-    height: int = Field(gt=0)
-
-
 class Sidecar(StrictModel):
     """A file beside a raster that says more of it; its SHA-256 is known once it is staged."""
 
@@ -209,6 +201,7 @@ class Checked(StrictModel):
     raster: Validated
     tiers: tuple[Profile, ...]
     pixels: int
+    tiled: bool = False  # whether it becomes tiles rather than one COG
 
 
 class CogOptions(StrictModel):
@@ -221,6 +214,7 @@ class CogOptions(StrictModel):
     target_crs: str | None = Field(default=None, pattern=CRS_PATTERN)
     resolution: float | None = Field(default=None, gt=0)
     window: Window | None = None
+    overviews: int | None = Field(default=None, ge=0)  # how many; by default down to one block
     memory_mb: int = Field(default=1024, ge=256)
     threads: int = Field(default=0, ge=0)
 

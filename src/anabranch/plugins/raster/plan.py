@@ -5,14 +5,14 @@ from pathlib import PurePosixPath
 
 from anabranch.errors import Permanent
 from anabranch.plugins.raster.checks.combined_errors import raise_all
-from anabranch.plugins.raster.files.magic_bytes import CONTAINER_SUFFIXES
 from anabranch.plugins.raster.handler_models import Plan
 from anabranch.plugins.raster.item.publication import name_cog
+from anabranch.plugins.raster.models import Checked
 from anabranch.plugins.raster.request import RasterRequest, Tiling
 from anabranch.plugins.raster.settings import RasterSettings
 from anabranch.storage.tiers import Stat
 
-__all__ = ["plan_work", "require_single"]
+__all__ = ["is_tiled", "plan_work"]
 
 MB = 2**20
 
@@ -34,10 +34,12 @@ def plan_work(request: RasterRequest, found: Stat, settings: RasterSettings) -> 
     )
 
 
-def require_single(pixels: int, tiling: Tiling, settings: RasterSettings) -> None:
-    """Refuse a raster that is too large for one COG."""
-    if tiling != "never" and pixels > settings.raster_single_pixels:
-        raise _too_large(f"it would have {pixels:,} pixels, and the limit is {settings.raster_single_pixels:,}")
+def is_tiled(checked: Checked, tiling: Tiling, settings: RasterSettings) -> bool:
+    """Whether a raster becomes tiles: where that is asked for, or where it is too large for one COG."""
+    if tiling != "auto":
+        return tiling == "always"
+    size = 0 if checked.raster.origin else checked.raster.size_bytes  # of a converted file only a part may be used
+    return size > settings.raster_single_bytes or checked.pixels > settings.raster_single_pixels
 
 
 def _check_file(found: Stat, request: RasterRequest, settings: RasterSettings) -> Iterator[Permanent]:
@@ -50,18 +52,3 @@ def _check_file(found: Stat, request: RasterRequest, settings: RasterSettings) -
             code="raster.too_large",
             remedy="Send a smaller file, or ask the operator to raise ANABRANCH_RASTER_MAX_MB.",
         )
-    elif request.tiling == "auto" and not _is_container(name) and found.size > settings.raster_single_bytes:
-        yield _too_large(f"it has {found.size:,} bytes, and the limit is {settings.raster_single_bytes:,}")
-
-
-def _is_container(name: str) -> bool:
-    """Whether only a part of the file becomes a COG, so that its size says little; pixels are counted later."""
-    return PurePosixPath(name).suffix.lower() in CONTAINER_SUFFIXES
-
-
-def _too_large(reason: str) -> Permanent:
-    return Permanent(
-        f"the raster is too large for one COG: {reason}; splitting into tiles is not available yet",
-        code="raster.tiled_unavailable",
-        remedy="Send it in parts, or set `tiling: never` if disk space and time suffice for one COG.",
-    )

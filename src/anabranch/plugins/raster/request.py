@@ -14,7 +14,7 @@ from anabranch.plugins.stac.names import is_collection_id
 
 __all__ = ["RasterRequest", "Tiling"]
 
-Tiling = Literal["auto", "never"]
+Tiling = Literal["auto", "never", "always"]
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:\d\d)", re.ASCII)
 
 

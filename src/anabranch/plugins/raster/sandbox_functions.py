@@ -13,6 +13,7 @@ from pydantic import BaseModel, validate_call
 from rasterio._err import CPLE_BaseError  # rasterio raises it where GDAL fails; it has no public name
 from rasterio.errors import RasterioError
 
+from anabranch.contract.mosaic import Grid
 from anabranch.errors import Permanent
 from anabranch.geo.sidecar_names import SidecarKind
 from anabranch.plugins.raster.checks import validate
@@ -37,9 +38,24 @@ from anabranch.plugins.raster.models import (
     Written,
 )
 from anabranch.plugins.raster.settings import RasterSettings
+from anabranch.plugins.raster.tiles import join as whole
+from anabranch.plugins.raster.tiles import scheme
+from anabranch.plugins.raster.tiles import write_tile as tile
+from anabranch.plugins.raster.tiles.models import Joined, TileLimits, WrittenTile
 from anabranch.plugins.stac.facts import Footprint
 
-__all__ = ["check", "extract", "inspect", "list_steps", "look", "warm_up", "write"]
+__all__ = [
+    "check",
+    "extract",
+    "inspect",
+    "join",
+    "list_steps",
+    "look",
+    "plan",
+    "warm_up",
+    "write",
+    "write_tile",
+]
 
 check_drivers()
 
@@ -150,6 +166,28 @@ def inspect(source: Source, path: Path, options: CogOptions, thumbnail: Path, *,
         stretch=tuple(shown.stretch),
         software={"gdal": rasterio.__gdal_version__, "rasterio": rasterio.__version__},
     )
+
+
+@_in_sandbox
+def plan(source: Source, options: CogOptions, limits: TileLimits, *, progress: cog.Progress) -> Grid:
+    """The grid of a raster that becomes tiles."""
+    return scheme.plan_grid(source, options, limits)
+
+
+@_in_sandbox
+def write_tile(
+    source: Source, cog: Path, overview: Path, options: CogOptions, *, progress: cog.Progress
+) -> WrittenTile:
+    """Write a tile, and compare it with the source."""
+    return tile.write_tile(source, cog, overview, options, progress)
+
+
+@_in_sandbox
+def join(
+    folder: Path, joined: Joined, cog: Path, thumbnail: Path, options: CogOptions, *, progress: cog.Progress
+) -> Inspected:
+    """Write the overview and the thumbnail of joined tiles, and describe the whole."""
+    return whole.join_tiles(folder, joined, cog, thumbnail, options, progress)
 
 
 def _allows(raster: Validated, profile: Profile) -> bool:

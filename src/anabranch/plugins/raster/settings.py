@@ -10,20 +10,23 @@ __all__ = ["RasterSettings"]
 class RasterSettings(StrictModel):
     """Limits of rasters and of the work on them."""
 
-    raster_max_mb: int = Field(20_480, ge=1, description="The largest raster that is accepted.")
+    raster_max_mb: int = Field(65_536, ge=1, description="The largest raster that is accepted.")
     raster_single_bytes: int = Field(
-        2_000_000_000, ge=1, description="The largest file that becomes one COG unless a job says `tiling: never`."
+        2_000_000_000, ge=1, description="The largest file that becomes one COG; larger ones become tiles."
     )
     raster_single_pixels: int = Field(
         250_000_000,
         ge=1,
-        description="The largest number of pixels that becomes one COG unless a job says `tiling: never`.",
+        description="The largest number of pixels that becomes one COG; more become tiles.",
     )
     raster_ranged_mb: int = Field(
         512,
         ge=0,
         description="The largest tiled TIFF in object storage that is copied whole, not read by ranges.",
     )
+    raster_tile_mb: int = Field(300, ge=1, description="About how large the pixels of a tile are.")
+    raster_tile_min_pixels: int = Field(5_120, ge=512, multiple_of=512, description="The smallest side of a tile.")
+    raster_tile_max_pixels: int = Field(20_480, ge=512, multiple_of=512, description="The largest side of a tile.")
     raster_max_pixels: int = Field(50_000_000_000, ge=1, description="The largest number of pixels of a raster.")
     raster_max_bands: int = Field(512, ge=1, description="The largest number of bands of a raster.")
     raster_max_times: int = Field(1_000, ge=1, description="The largest number of times that become items of one job.")

@@ -25,8 +25,11 @@ EXTENSIONS = {
 }  # fmt: skip
 # A multihash of SHA-256: its code, its length in bytes, and the hash.
 SHA256 = "1220"
-ASSETS = {"cog": "data"}
-ROLES: Mapping[str, list[Json]] = {"cog": ["data"], "thumbnail": ["thumbnail"], "preview": ["overview"]}
+ASSETS = {"cog": "data", "mosaic": "data"}
+ROLES: Mapping[str, list[Json]] = {
+    "cog": ["data"], "mosaic": ["data"], "overview": ["overview"], "preview": ["overview"], "thumbnail": ["thumbnail"],
+}  # fmt: skip
+PARTS = frozenset({"tile"})  # published with an item, and listed by one of its assets rather than by itself
 RASTER_FIELDS = ("scale", "offset", "sampling", "spatial_resolution")
 
 
@@ -64,12 +67,13 @@ def build_item(collection: str, raster: RasterItem, origin: Origin, version: str
 
 def find_outputs(raster: RasterItem) -> list[PublishedOutput]:
     """The published objects of an item, with the names that readers fetch them by."""
+    parts = {output.href: output for output in raster.outputs if output.kind in PARTS}
     return [
         PublishedOutput(
             output.name or _default_name(raster.id, asset, key), output.kind, tier, key,
             output.media_type, output.size, output.sha256,
         )
-        for asset, output in _by_asset(raster).items()
+        for asset, output in (*_by_asset(raster).items(), *parts.items())
         for tier, key in [split_address(output.href)]
     ]  # fmt: skip
 
@@ -125,14 +129,15 @@ def _describe_lineage(raster: RasterItem, origin: Origin) -> str:
 
 
 def _by_asset(raster: RasterItem) -> dict[str, Output]:
-    keys = [output.asset or ASSETS.get(output.kind, output.kind) for output in raster.outputs]
+    outputs = [output for output in raster.outputs if output.kind not in PARTS]
+    keys = [output.asset or ASSETS.get(output.kind, output.kind) for output in outputs]
     if twice := [key for key, times in Counter(keys).items() if times > 1]:
         raise InputError(
             "catalog.asset_twice",
             f"item {raster.id} has two outputs for the asset {twice[0]}",
             remedy="Give one of them another asset key.",
         )
-    return dict(zip(keys, raster.outputs, strict=True))
+    return dict(zip(keys, outputs, strict=True))
 
 
 def _build_asset(output: Output, raster: RasterItem) -> JsonObject:
@@ -144,7 +149,7 @@ def _build_asset(output: Output, raster: RasterItem) -> JsonObject:
         "roles": ROLES.get(output.kind, ["metadata"]),
         "file:size": output.size,
         "file:checksum": SHA256 + output.sha256,
-        **({"bands": [_build_band(band) for band in raster.bands]} if output.kind == "cog" else {}),
+        **({"bands": [_build_band(band) for band in raster.bands]} if output.kind in ("cog", "mosaic") else {}),
     }
 
 

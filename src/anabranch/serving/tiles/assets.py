@@ -7,15 +7,18 @@ from pathlib import Path
 from typing import Any
 
 from anabranch.canonical import encode
+from anabranch.contract.mosaic import MOSAIC_TYPE
 from anabranch.errors import NotFound
 from anabranch.serving.etags import tag_of
 from anabranch.serving.objects import Objects, Remote
 from anabranch.serving.published import Published, address_of
 from anabranch.serving.stac.pool import Catalog
+from anabranch.serving.tiles.mosaic.sources import MosaicSource, MosaicSources
 
 __all__ = ["Assets", "Rasters"]
 
 GEOTIFF = "image/tiff"
+RASTERS = frozenset({GEOTIFF, MOSAIC_TYPE})
 FRESH_SECONDS = 5.0
 MAX_CACHED_ITEMS = 512
 
@@ -38,9 +41,10 @@ class Assets:
         self._catalog = catalog
         self._published = published
         self._objects = objects
+        self._mosaics = MosaicSources(published, objects)
         self._known: dict[tuple[str, str], tuple[float, Rasters]] = {}
 
-    async def locate(self, rasters: Rasters, item: str, name: str | None) -> Path | Remote:
+    async def locate(self, rasters: Rasters, item: str, name: str | None) -> Path | Remote | MosaicSource:
         """Where the bytes of an asset are; without a name, those of the item's first data raster."""
         addresses = rasters.addresses
         wanted = next(iter(addresses), None) if name is None else name
@@ -48,6 +52,8 @@ class Assets:
             known = ", ".join(addresses) or "none"
             what = "raster" if name is None else f"raster {name}"
             raise NotFound("asset.not_found", f"item {item} has no {what}", remedy=f"Its rasters are: {known}.")
+        if _media_type(rasters.assets[wanted]) == MOSAIC_TYPE:
+            return await self._mosaics.load(addresses[wanted])
         return await self._objects.locate(addresses[wanted])
 
     async def find(self, collection: str, item: str) -> Rasters:
@@ -71,12 +77,15 @@ class Assets:
 
 
 def rasters_of(item: Mapping[str, Any]) -> dict[str, str]:  # STAC's own shape
-    """The addresses of an item's GeoTIFFs by the names of their assets, data first."""
+    """The addresses of an item's GeoTIFFs and mosaics by the names of their assets, data first."""
     assets = {name: asset for name, asset in item["assets"].items() if _is_raster(asset)}
     ordered = sorted(assets, key=lambda name: "data" not in assets[name].get("roles", ()))
     return {name: assets[name]["href"] for name in ordered}
 
 
 def _is_raster(asset: Mapping[str, Any]) -> bool:
-    kind = str(asset.get("type", "")).partition(";")[0].strip().lower()
-    return kind == GEOTIFF and address_of(asset.get("href")) is not None
+    return _media_type(asset) in RASTERS and address_of(asset.get("href")) is not None
+
+
+def _media_type(asset: Mapping[str, Any]) -> str:
+    return str(asset.get("type", "")).partition(";")[0].strip().lower()

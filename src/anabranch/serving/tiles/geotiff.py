@@ -30,7 +30,7 @@ from anabranch.geo.boxes import Box
 from anabranch.serving.objects import Remote
 from anabranch.serving.tiles.antimeridian import moves_of, pixel_in, turn_of
 
-__all__ = ["GeoTiff"]
+__all__ = ["GeoTiff", "open_geotiff"]
 
 MAX_VALUES = 2**24
 MAX_BYTES = 2**26
@@ -85,11 +85,16 @@ class GeoTiff(Reader):
     """A reader of one format only, whatever the file claims to be (S4)."""
 
     dataset: Any  # in rio-tiler it may be None before it is open
+    input: Any  # a Path, a Remote, or what a subclass reads
     draws: bool = attr.ib(default=False)  # for an image, which has one band or three
 
     def __attrs_post_init__(self) -> None:
-        self.dataset = self._ctx_stack.enter_context(_open(self.input))
+        self.dataset = self.open_dataset()
         super().__attrs_post_init__()  # type: ignore[no-untyped-call]  # of a package without types
+
+    def open_dataset(self) -> Any:  # rasterio's, which has no types
+        """The raster; it is closed with the reader."""
+        return self._ctx_stack.enter_context(open_geotiff(self.input))
 
     def read(self, indexes: Any = None, expression: Any = None, **options: Any) -> ImageData:  # as in rio-tiler
         """The whole raster, at a size that can be computed."""
@@ -255,7 +260,8 @@ def _lay_under(image: ImageData, other: ImageData) -> None:
         image.alpha_mask = np.maximum(image.alpha_mask, other.alpha_mask)
 
 
-def _open(source: Any) -> Any:  # takes a Path or Remote, returns a rasterio dataset, which has no types
+def open_geotiff(source: Any) -> Any:  # takes a Path or Remote, returns a rasterio dataset, which has no types
+    """Open a file or an object as a GeoTIFF, or not at all."""
     if isinstance(source, Remote):
         return rasterio.open("object.tif", driver="GTiff", opener=lambda *_, **__: source.open())
     return rasterio.open(source, driver="GTiff")

@@ -14,7 +14,8 @@ from rasterio.enums import ColorInterp
 
 from anabranch.serving.objects import Remote
 from anabranch.serving.tiles.drivers import CONFIG
-from anabranch.serving.tiles.geotiff import GeoTiff
+from anabranch.serving.tiles.mosaic.reader import open_reader
+from anabranch.serving.tiles.mosaic.sources import MosaicSource
 
 __all__ = ["MAX_BANDS", "Range", "RescaleRanges", "Wanted", "ranges_of"]
 
@@ -83,7 +84,10 @@ class RescaleRanges:
         self._known: dict[object, Sequence[Range]] = {}
 
     async def find(
-        self, wanted: Wanted, declared: Sequence[Range | None], locate: Callable[[], Awaitable[Path | Remote]]
+        self,
+        wanted: Wanted,
+        declared: Sequence[Range | None],
+        locate: Callable[[], Awaitable[Path | Remote | MosaicSource]],
     ) -> Sequence[Range]:
         """A range for each drawn band, from the item or measured; empty where no rescaling is needed."""
         key = wanted, tuple(declared)
@@ -95,8 +99,8 @@ class RescaleRanges:
         return self._known[key]
 
 
-def _measure(source: Any, wanted: Wanted, declared: Sequence[Range | None]) -> Sequence[Range]:  # a source of GeoTiff
-    with rasterio.Env(**CONFIG), GeoTiff(source, draws=True) as raster:
+def _measure(source: Any, wanted: Wanted, declared: Sequence[Range | None]) -> Sequence[Range]:  # a source of a reader
+    with rasterio.Env(**CONFIG), open_reader(source, draws=True) as raster:
         bands = wanted.bands or tuple(raster.drawn())
         if not set(bands) <= set(raster.dataset.indexes) or not _is_due(raster.dataset, bands):
             return ()

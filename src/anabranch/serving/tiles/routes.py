@@ -24,9 +24,10 @@ from anabranch.serving.tiles.antimeridian import for_maps
 from anabranch.serving.tiles.assets import Assets
 from anabranch.serving.tiles.drawing import DrawnRoute, Purpose, nothing, rasters_of_request
 from anabranch.serving.tiles.drivers import CONFIG, check_drivers
-from anabranch.serving.tiles.geotiff import GeoTiff
 from anabranch.serving.tiles.image_encoding import draw
 from anabranch.serving.tiles.malloc import return_freed_memory
+from anabranch.serving.tiles.mosaic.reader import open_reader
+from anabranch.serving.tiles.mosaic.sources import MosaicSource
 from anabranch.serving.tiles.rescale import RescaleRanges
 
 __all__ = ["describe_raster", "make_raster"]
@@ -75,7 +76,7 @@ def _application() -> FastAPI:
     )
     tiler = Tiler(
         router=APIRouter(route_class=DrawnRoute),
-        reader=GeoTiff,
+        reader=open_reader,  # type: ignore[arg-type]  # it is only called
         reader_dependency=Purpose,
         path_dependency=_path,
         layer_dependency=dependencies.BidxParams,  # titiler's default evaluates expressions of the caller (S2)
@@ -96,13 +97,13 @@ async def _path(
     collection_id: Annotated[str, FromPath(description="The id of a collection.")],  # noqa: ARG001  # as checksum
     item_id: Annotated[str, FromPath(description="The id of an item of it.")],
     asset: Annotated[
-        str | None, Query(description="A GeoTIFF of the item; by default the first with the role data.")
+        str | None, Query(description="A GeoTIFF or mosaic of the item; by default the first with the role data.")
     ] = None,
     checksum: Annotated[  # noqa: ARG001  # the route reads it
         str | None,
         Query(description="As in the tile URLs of tilejson.json; with it, the response can be cached forever."),
     ] = None,
-) -> Path | Remote:
+) -> Path | Remote | MosaicSource:
     assets: Assets = request.app.state.assets
     return await assets.locate(rasters_of_request(request), item_id, asset)
 

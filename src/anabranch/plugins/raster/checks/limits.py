@@ -31,22 +31,29 @@ def check_limits(src: DatasetReader, size: int, settings: RasterSettings, count:
     block, max_bytes, max_block_bytes = block_bytes(src), settings.raster_max_mb * MB, settings.raster_max_block_mb * MB
     pixels, raw = src.width * src.height, raw_bytes(src, count)
     asked = (
-        (size > max_bytes, f"{size:,} bytes, over the limit of {max_bytes:,}"),
-        (pixels > settings.raster_max_pixels, f"{pixels:,} pixels, over the limit of {settings.raster_max_pixels:,}"),
+        (size > max_bytes, f"{size:,} bytes, over the limit of {max_bytes:,}", "raster_max_mb"),
+        (
+            pixels > settings.raster_max_pixels,
+            f"{pixels:,} pixels, over the limit of {settings.raster_max_pixels:,}",
+            "raster_max_pixels",
+        ),
         (
             count > settings.raster_max_bands,
             f"{count:,} bands, over the limit of {settings.raster_max_bands:,}",
+            "raster_max_bands",
         ),
         (
             block > max_block_bytes,
             f"blocks of {block:,} bytes, over the limit of {max_block_bytes:,}",
+            "raster_max_block_mb",
         ),
         (
             raw > _MIN_EXPANSION_BYTES and raw > size * settings.raster_max_expansion,
             f"{raw:,} bytes of pixels in a file of {size:,}, over the limit of {settings.raster_max_expansion:,} times",
+            "raster_max_expansion",
         ),
     )
-    return [_over(text) for broken, text in asked if broken]
+    return [_over(text, setting) for broken, text, setting in asked if broken]
 
 
 def check_target(
@@ -110,11 +117,11 @@ def _plain(dtype: str) -> str:
     return {"complex_int16": "complex64", "complex_int32": "complex64"}.get(dtype, dtype)
 
 
-def _over(text: str) -> Permanent:
+def _over(text: str, setting: str) -> Permanent:
     return Permanent(
         f"the raster has {text}",
         code="raster.too_large",
-        remedy="Write it as a regular tiled GeoTIFF, split it, or raise the limit.",
+        remedy=f"Write it as a regular tiled GeoTIFF, split it, or raise the limit: ANABRANCH_{setting.upper()}.",
     )
 
 

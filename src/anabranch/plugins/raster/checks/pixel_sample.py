@@ -9,7 +9,16 @@ from rasterio.io import DatasetReader
 from rasterio.windows import Window
 
 from anabranch.errors import Permanent
-from anabranch.plugins.raster.files.pixels import Array, Mask, Totals, data_bands, read_valid, spread, windows
+from anabranch.plugins.raster.files.pixels import (
+    Array,
+    Mask,
+    Totals,
+    data_bands,
+    is_unstored,
+    read_valid,
+    spread,
+    windows,
+)
 from anabranch.plugins.raster.models import Notice
 
 __all__ = ["MAX_CLASS_VALUES", "PixelSample", "sample_pixels"]
@@ -91,6 +100,12 @@ def _read(src: DatasetReader, places: Iterable[Window], *, exact: bool) -> Pixel
     bands = data_bands(src)
     sample = PixelSample(exact, {band: Totals() for band in bands})
     for window in places:
+        if is_unstored(src, window):
+            sample.pixels += window.width * window.height
+            sample.invalid += window.width * window.height
+            for totals in sample.bands.values():
+                totals.pixels += window.width * window.height
+            continue
         anywhere = np.zeros((window.height, window.width), bool)
         for start in range(0, len(bands), _BANDS_PER_READ):
             part = bands[start : start + _BANDS_PER_READ]

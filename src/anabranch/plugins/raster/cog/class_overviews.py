@@ -16,11 +16,11 @@ __all__ = ["any_of_four", "most_common", "read_data", "write_class_overviews"]
 WINDOW_PIXELS = 1024
 
 
-def write_class_overviews(base: Path, side: int) -> None:
-    """Write a file for each overview of a raster, down to one block; GDAL finds them by name."""
-    level: Path | None = base
-    while level:
-        level = _write_half(level, side)
+def write_class_overviews(base: Path, count: int) -> None:
+    """Write a file for each overview of a raster; GDAL finds them by name."""
+    level = base
+    for _ in range(count):
+        level = _write_half(level)
 
 
 def read_data(
@@ -64,11 +64,9 @@ def _fours(pixels: Array) -> Array:
     return np.stack([even[row::2, column::2] for row in (0, 1) for column in (0, 1)])
 
 
-def _write_half(base: Path, side: int) -> Path | None:
+def _write_half(base: Path) -> Path:
     half = base.with_name(f"{base.name}.ovr")
     with quiet(), rasterio.open(base, driver="GTiff") as src:
-        if max(src.width, src.height) <= side:
-            return None
         size = {"width": -(-src.width // 2), "height": -(-src.height // 2), "count": src.count}
         kept = {"dtype": src.dtypes[0], "nodata": src.nodata, "tiled": True, "bigtiff": "if_safer"}
         with rasterio.open(half, "w", driver="GTiff", **size, **kept) as out:

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import rasterio
-from rasterio.io import DatasetWriter
+from rasterio.io import DatasetReader, DatasetWriter
 from rasterio.windows import Window
 
 from anabranch.plugins.raster.checks.bands import colours_of, palette_of
 from anabranch.plugins.raster.cog.target_view import View
 from anabranch.plugins.raster.files.reader import quiet
 
-__all__ = ["retile", "strips"]
+__all__ = ["describe", "retile", "strips"]
 
 TILE_PIXELS = 512
 WINDOW_BYTES = 16 * 1024**2
@@ -22,7 +22,7 @@ WINDOW_BYTES = 16 * 1024**2
 def retile(view: View, target: Path, report: Callable[[float], None]) -> None:
     """Write the view with all its metadata; lossless, and optimized for speed rather than size."""
     with quiet(), rasterio.open(target, "w", **_creation(view)) as out:
-        _describe(view, out)
+        describe(view.src, out)
         done = 0
         for window in strips(view, WINDOW_BYTES):
             pixels, valid = view.read_both(window)
@@ -63,16 +63,16 @@ def _creation(view: View) -> dict[str, object]:
         "tiled": True,
         "blockxsize": TILE_PIXELS,
         "blockysize": TILE_PIXELS,
-        "interleave": "pixel" if view.count <= 4 else "band",
-        "compress": "zstd",
-        "zstd_level": 1,
+        "interleave": "pixel" if view.count <= 4 and not view.options.window else "band",
+        # A tile of a large raster is small enough for the disk as it is, and compressing takes longer than writing.
+        **({} if view.options.window else {"compress": "zstd", "zstd_level": 1}),
         "num_threads": view.options.threads or "all_cpus",
         "bigtiff": "if_safer",
     }
 
 
-def _describe(view: View, out: DatasetWriter) -> None:
-    src = view.src
+def describe(src: DatasetReader, out: DatasetWriter) -> None:
+    """Copy the metadata of a raster and its bands, except for what depends on the pixels."""
     if palette := palette_of(src):
         out.write_colormap(1, palette)
     out.colorinterp = colours_of(src)

@@ -10,8 +10,9 @@ from rasterio._err import CPLE_BaseError  # rasterio raises it where GDAL fails;
 from rasterio.crs import CRS
 from rasterio.errors import RasterioError
 from rasterio.io import DatasetReader
-from rasterio.transform import from_origin
+from rasterio.transform import array_bounds, from_origin
 from rasterio.vrt import WarpedVRT
+from rasterio.warp import transform_bounds
 from rasterio.windows import Window
 
 from anabranch.errors import Permanent
@@ -21,14 +22,17 @@ from anabranch.plugins.raster.checks.georef import check_grid, crs_of, upright
 from anabranch.plugins.raster.cog.encoding import Encoding, encoding_of
 from anabranch.plugins.raster.cog.target_area import choose_grid
 from anabranch.plugins.raster.files.codecs import gdal_message
-from anabranch.plugins.raster.files.pixels import Array, Mask, read_mask, read_window
+from anabranch.plugins.raster.files.pixels import Array, Mask, is_unstored, read_mask, read_window
 from anabranch.plugins.raster.files.reader import open_raster
 from anabranch.plugins.raster.files.source import Source
 from anabranch.plugins.raster.models import CogOptions
 
-__all__ = ["View", "count_pixels", "open_view"]
+__all__ = ["View", "count_pixels", "open_view", "source_part"]
 
 WARP_MEMORY_DIVISOR = 8
+EDGE_POINTS = 101
+# What the kernel reads around a tile, and how far its edges bend between the points that are transformed.
+MARGIN_PIXELS, MARGIN_SHARE = 16, 0.02
 
 
 @dataclass(frozen=True)
@@ -85,6 +89,10 @@ class View:
         every = read_window(self.grid, self._place(window))
         return every[: self.count], every[self.count] > 0
 
+    def is_unstored(self, window: Window) -> bool:
+        """Whether the source is sparse, and stores nothing of a window."""
+        return not self.warped and self.options.repairs.nodata == "keep" and is_unstored(self.src, self._place(window))
+
     def read_mask(self, window: Window) -> Mask:
         """Which pixels of a window are valid in any band."""
         place = self._place(window)
@@ -122,6 +130,27 @@ def open_view(source: Source, options: CogOptions) -> Iterator[View]:
         if _warps(src, crs, target, options):
             grid = stack.enter_context(_warp(src, options, encoding, crs, target, nodata, masked=masked))
         yield _cut(src, grid, options, encoding, target, nodata, masked=masked)
+
+
+def source_part(view: View) -> Window | None:
+    """The part of the source that a window of a warped view is made from, with a margin; None for all of it."""
+    if view.options.window is None or not view.warped:
+        return None
+    bounds = array_bounds(view.height, view.width, view.transform)
+    own = parse_crs(view.options.repairs.crs, "input_crs") if view.options.repairs.crs else view.src.crs
+    try:
+        left, bottom, right, top = transform_bounds(view.crs, own, *bounds, densify_pts=EDGE_POINTS)
+    except (RasterioError, CPLE_BaseError):  # a part of it has no place there
+        return None
+    if not np.isfinite([left, bottom, right, top]).all() or left >= right:  # it crosses 180 degrees
+        return None
+    corners = [~view.src.transform * corner for corner in ((left, bottom), (left, top), (right, bottom), (right, top))]
+    columns, rows = ([corner[axis] for corner in corners] for axis in (0, 1))
+    across, down = (MARGIN_PIXELS + MARGIN_SHARE * (max(ends) - min(ends)) for ends in (columns, rows))
+    return Window(
+        min(columns) - across, min(rows) - down, max(columns) - min(columns) + 2 * across,
+        max(rows) - min(rows) + 2 * down,
+    )  # fmt: skip
 
 
 def count_pixels(source: Source, options: CogOptions) -> int:

@@ -16,7 +16,7 @@ from anabranch.plugins.raster.checks.bands import Palette, colours_of, describe_
 from anabranch.plugins.raster.checks.crs import coincide, name_crs
 from anabranch.plugins.raster.cog.cog_structure import check_structure, overview_factors
 from anabranch.plugins.raster.cog.retile import strips
-from anabranch.plugins.raster.cog.target_view import View, open_view
+from anabranch.plugins.raster.cog.target_view import View, open_view, source_part
 from anabranch.plugins.raster.cog.verify_overviews import check_overviews
 from anabranch.plugins.raster.files.pixels import Array, Mask, Totals, data_bands, read_valid, read_window, windows
 from anabranch.plugins.raster.files.reader import bounded, choose_threads, quiet
@@ -145,7 +145,7 @@ def _compare(view: View, out: DatasetReader) -> Comparison:
         _add(out, window, bands, found.cog, found.shown if classes else None)
         _add_view(view, window, bands, found.view)
     if view.warped:
-        for window in windows(view.src, WINDOW_BYTES):
+        for window in windows(view.src, WINDOW_BYTES, source_part(view)):
             _add(view.src, window, bands, found.source, found.classes if classes else None)
     return found
 

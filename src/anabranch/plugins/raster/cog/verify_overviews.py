@@ -20,7 +20,7 @@ from anabranch.plugins.raster.files.reader import quiet
 
 __all__ = ["check_overviews"]
 
-WINDOW_BYTES = 4 * 1024**2
+WINDOW_BYTES = 512 * 1024  # a block of a level, so that those without data are passed over
 # Where a side is odd, GDAL's edges fall between pixels, and a mask may end one pixel later. An overview of other data
 # has far more odd values. Overviews of classes are written by us, and exact.
 ODD_SHARE, ODD_ROOT_FACTOR = 0.01, 3.0
@@ -96,12 +96,14 @@ def _read_above(upper: DatasetReader, window: Window, band: int, view: View, aro
 
 def _count(odd: _Odd, above: Level, below: Level, *, exact: bool, slack: float | None) -> None:
     values, valid = below
+    odd.pixels += values.size
+    if not valid.any() and not above[1].any():
+        return
     some = any_of_four(above[1]) if exact else _pool(above[1], np.logical_or)
     every = some if exact else _pool(above[1], np.logical_and)
     outside = most_common(*above) != values if exact else _is_outside(above, values, slack)
     # A mean may equal the nodata value by chance; a class can't.
     lost, wrong = ~valid & every & outside, valid & some & outside
-    odd.pixels += values.size
     odd.gained += int(np.count_nonzero(valid & ~some))
     odd.lost += int(np.count_nonzero(lost))
     odd.outside += int(np.count_nonzero(wrong))

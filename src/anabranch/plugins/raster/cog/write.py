@@ -46,7 +46,7 @@ def write_cog(source: Source, target: Path, options: CogOptions, progress: Progr
             if not direct:
                 retile(view, work, lambda done: report(int(40 * done), 100, "rewriting"))
             if _needs_class_overviews(view):
-                write_class_overviews(work, _tile_pixels(view))
+                write_class_overviews(work, _count_overviews(view))
             written = _copy(view, source if direct else work, part, report, rewritten=not direct)
         part.replace(target)
         return written
@@ -66,6 +66,7 @@ def creation_options(view: View) -> dict[str, str]:
         "PREDICTOR": _PREDICTORS[1 if bits else encoding.predictor],
         "BLOCKSIZE": str(_tile_pixels(view)),
         "OVERVIEWS": _overviews(view),
+        "OVERVIEW_COUNT": str(_count_overviews(view)),
         "OVERVIEW_RESAMPLING": encoding.overviews.name,
         "BIGTIFF": "IF_SAFER",
         "NUM_THREADS": str(view.options.threads or "ALL_CPUS"),
@@ -78,14 +79,22 @@ def creation_options(view: View) -> dict[str, str]:
 
 
 def _overviews(view: View) -> str:
-    if max(view.width, view.height) <= _tile_pixels(view):
+    if not _count_overviews(view):
         return "NONE"  # without it the driver copies the source's overviews, in spite of IGNORE_EXISTING
     return "FORCE_USE_EXISTING" if _needs_class_overviews(view) else "IGNORE_EXISTING"
 
 
 def _needs_class_overviews(view: View) -> bool:
     """Whether overviews are made here and not by the driver: those of classes, where the COG has overviews."""
-    return view.encoding.overviews is Resampling.mode and max(view.width, view.height) > _tile_pixels(view)
+    return view.encoding.overviews is Resampling.mode and _count_overviews(view) > 0
+
+
+def _count_overviews(view: View) -> int:
+    """As many as were asked for; else those down to the first that fits one block."""
+    if view.options.overviews is not None:
+        return view.options.overviews
+    blocks = -(-max(view.width, view.height) // _tile_pixels(view))
+    return (blocks - 1).bit_length()
 
 
 def _tile_pixels(view: View) -> int:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from rasterio.enums import ColorInterp, MaskFlags
 from rasterio.errors import RasterioError
 from rasterio.io import DatasetReader
-from rasterio.windows import Window
+from rasterio.windows import Window, intersect
 
 from anabranch.errors import Permanent
 from anabranch.plugins.raster.files.codecs import gdal_message, missing_codec
@@ -23,6 +23,7 @@ __all__ = [
     "Totals",
     "alpha_band",
     "data_bands",
+    "is_unstored",
     "read_mask",
     "read_valid",
     "read_window",
@@ -34,8 +35,8 @@ Array = NDArray[Any]  # of the raster's own dtype
 Mask = NDArray[np.bool_]
 
 
-def windows(src: DatasetReader, budget: int) -> Iterator[Window]:
-    """Windows of whole blocks that cover the raster row by row, each of at most about this many bytes."""
+def windows(src: DatasetReader, budget: int, part: Window | None = None) -> Iterator[Window]:
+    """Windows of whole blocks that cover the raster, or a part of it, each of at most about this many bytes."""
     rows, columns = src.block_shapes[0]
     pixel = max(1, sum(np.dtype(name).itemsize + 1 for name in src.dtypes))
     width = src.width
@@ -44,7 +45,9 @@ def windows(src: DatasetReader, budget: int) -> Iterator[Window]:
     height = max(rows, budget // (width * pixel) // rows * rows)
     for row in range(0, src.height, height):
         for column in range(0, src.width, width):
-            yield Window(column, row, min(width, src.width - column), min(height, src.height - row))
+            window = Window(column, row, min(width, src.width - column), min(height, src.height - row))
+            if part is None or intersect(window, part):
+                yield window
 
 
 def spread(src: DatasetReader, count: int, side: int) -> list[Window]:
@@ -61,6 +64,20 @@ def spread(src: DatasetReader, count: int, side: int) -> list[Window]:
 
 def _at(src: DatasetReader, column: int, row: int, width: int, height: int) -> Window:
     return Window(column, row, min(width, src.width - column), min(height, src.height - row))
+
+
+def is_unstored(src: DatasetReader, window: Window) -> bool:
+    """Whether a sparse TIFF stores no block of a window, all of which is nodata then; nothing is read."""
+    if src.driver != "GTiff" or src.nodata is None:
+        return False
+    rows, columns = src.block_shapes[0]
+    last = src.count if src.interleaving and src.interleaving.name != "pixel" else 1
+    return not any(
+        src.get_tag_item(f"BLOCK_OFFSET_{x}_{y}", "TIFF", bidx=band)
+        for y in range(int(window.row_off) // rows, -(-int(window.row_off + window.height) // rows))
+        for x in range(int(window.col_off) // columns, -(-int(window.col_off + window.width) // columns))
+        for band in range(1, last + 1)
+    )
 
 
 def data_bands(src: DatasetReader) -> list[int]:

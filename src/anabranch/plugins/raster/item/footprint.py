@@ -21,7 +21,7 @@ from anabranch.plugins.raster.files.reader import bounded, quiet
 from anabranch.plugins.raster.item.valid_grid import valid_cells
 from anabranch.strict_model import StrictModel
 
-__all__ = ["Footprint", "footprint"]
+__all__ = ["GRID_CELLS", "Footprint", "footprint", "outline"]
 
 MEMORY_MB = 256
 GRID_CELLS = 512
@@ -48,11 +48,15 @@ def footprint(cog: Path) -> Footprint:
             raise Permanent(
                 f"{cog.name} has no valid pixel", code="raster.empty_pixels", remedy="Send a raster that has data."
             )
-        extent = find_extent(src.crs, src.transform, src.width, src.height)
-        if not (extent and _is_around(extent)):
-            return _draw(mask, grid, src.crs, extent) or _trace(mask, grid, src.crs)
-        whole = extent.within_globe()
-        return _wrap([shapely.box(*whole)], whole) if mask.all() else _scan(mask, grid, src.crs, whole)
+        return outline(mask, grid, src.crs, find_extent(src.crs, src.transform, src.width, src.height))
+
+
+def outline(mask: Mask, grid: Affine, crs: CRS, extent: Box | None) -> Footprint:
+    """The footprint of cells on a grid; the extent of all of them in degrees is None where it has none."""
+    if not (extent and _is_around(extent)):
+        return _draw(mask, grid, crs, extent) or _trace(mask, grid, crs)
+    whole = extent.within_globe()
+    return _wrap([shapely.box(*whole)], whole) if mask.all() else _scan(mask, grid, crs, whole)
 
 
 def _is_around(extent: Box) -> bool:

@@ -9,12 +9,31 @@ from typing import NamedTuple
 from anabranch.canonical import Json, canonical, sha256
 from anabranch.engine.worker.context import Context
 from anabranch.plugins.raster.checks.times import find_wrong_day
-from anabranch.plugins.raster.handler_models import Cog, Report, SourceFile, Verified, VerifiedCog, VerifyParams
+from anabranch.plugins.raster.handler_models import (
+    Cog,
+    ItemParams,
+    Report,
+    SourceFile,
+    Verified,
+    VerifiedCog,
+    VerifyParams,
+)
 from anabranch.plugins.raster.models import Band, Compared, Inspected, Kind, Notice, Profile, Validated
 from anabranch.plugins.stac import facts
 from anabranch.plugins.stac.facts import Output, RasterItem, Render
 
-__all__ = ["COG_TYPE", "Span", "collect_outputs", "describe_item", "find_span", "name_cog", "name_item"]
+__all__ = [
+    "ASSETS",
+    "COG_TYPE",
+    "Span",
+    "collect_outputs",
+    "describe_item",
+    "find_span",
+    "name_cog",
+    "name_item",
+    "put_output",
+    "write_report",
+]
 
 COG_TYPE = "image/tiff; application=geotiff; profile=cloud-optimized"
 ASSETS = {Profile.ANALYSIS: "data", Profile.VISUALIZATION: "visual", Profile.ARCHIVE: "archive"}
@@ -49,8 +68,8 @@ def collect_outputs(
     )
     outputs = (
         *(_cog_output(raster.name, cog) for cog in params.cogs),
-        _put(ctx, thumbnail, "thumbnail", "image/png"),
-        _put(ctx, _write(ctx.scratch / "report.json", report), "report", "application/json"),
+        put_output(ctx, thumbnail, "thumbnail", "image/png"),
+        put_output(ctx, write_report(ctx.scratch / "report.json", report), "report", "application/json"),
     )
     item = describe_item(params, first, span, outputs)
     return Verified(outputs=outputs, item=item, warnings=warnings, report=outputs[-1].href)
@@ -68,7 +87,7 @@ def find_span(given: str | None, raster: Validated, modified: datetime) -> tuple
     return Span(start=EPOCH, end=modified), (Notice(code="raster.no_time", message=message),)
 
 
-def describe_item(params: VerifyParams, cog: Inspected, span: Span, outputs: Sequence[Output]) -> RasterItem:
+def describe_item(params: ItemParams, cog: Inspected, span: Span, outputs: Sequence[Output]) -> RasterItem:
     """The facts of an item; maps show the first COG, which was inspected."""
     raster, grid = params.raster, cog.projection
     return RasterItem(
@@ -89,22 +108,23 @@ def describe_item(params: VerifyParams, cog: Inspected, span: Span, outputs: Seq
         outputs=list(outputs),
         source=facts.Source(sha256=params.sha256, name=raster.name),
         software=cog.software,
-        renders={"default": _render(raster, cog, ASSETS[params.cogs[0].tier])},
+        renders={"default": _render(raster, cog, ASSETS[params.profiles[0]])},
     )
 
 
-def name_item(params: VerifyParams) -> str:
+def name_item(params: ItemParams) -> str:
     """The id of an item: the same file with the same options always has the same id, and no other item has it."""
     identity = canonical({  # the keys never change
         "source": params.sha256,
         "kind": params.raster.kind,
         "crs": params.raster.mends.crs,
         "target_crs": params.target_crs,
-        "tiers": [cog.tier for cog in params.cogs],
+        "tiers": list(params.profiles),
         "datetime": params.datetime,
         "title": params.title,
         **({"discrete": True} if params.raster.discrete else {}),
         **_identify_origin(params.raster),
+        **({"tiled": True} if params.tiled else {}),
     })  # fmt: skip
     return f"{_slug(params.raster.name)}-{sha256(identity)[:10]}"
 
@@ -122,9 +142,10 @@ def _identify_origin(raster: Validated) -> dict[str, Json]:
     return {name: value for name, value in chosen.items() if value}
 
 
-def name_cog(name: str, profile: Profile) -> str:
-    """The published file name of a COG."""
-    return f"{_slug(name)}.tif" if profile is Profile.ANALYSIS else f"{_slug(name)}.{profile}.tif"
+def name_cog(name: str, profile: Profile, part: str = "", extension: str = "tif") -> str:
+    """The published file name of a COG, or of a part of the raster."""
+    parts = (_slug(name), "" if profile is Profile.ANALYSIS else profile, part, extension)
+    return ".".join(filter(None, parts))
 
 
 def _slug(name: str) -> str:
@@ -170,13 +191,15 @@ def _cog_output(name: str, cog: Cog) -> Output:
     )
 
 
-def _put(ctx: Context, path: Path, kind: str, media_type: str) -> Output:
+def put_output(ctx: Context, path: Path, kind: str, media_type: str) -> Output:
+    """Store a file of the item."""
     put = ctx.storage.put(path, media_type=media_type)
     return Output(
         kind=kind, asset=kind, name=path.name, href=put.address, media_type=media_type, size=put.size, sha256=put.sha256
     )
 
 
-def _write(path: Path, report: Report) -> Path:
+def write_report(path: Path, report: Report) -> Path:
+    """The report as a file."""
     path.write_text(report.model_dump_json(indent=2) + "\n")
     return path

@@ -1,0 +1,1 @@
+"""Rasters in tiles, drawn as if each were one COG."""
