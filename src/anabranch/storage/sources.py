@@ -151,7 +151,7 @@ class Sources:
             return math.inf  # all files must be looked at
 
     @property
-    def _note(self) -> Path:
+    def _total_file(self) -> Path:
         return self._folder / "total"
 
     def _remove(self, file: Path) -> None:
