@@ -160,7 +160,10 @@ async def test_p6_a_reviewer_sees_what_readers_don_t_see_yet(
     async with serve(app) as url, httpx.AsyncClient(base_url=url, timeout=PATIENCE_SECONDS) as client:
         draft = await client.get(f"/api/jobs/{job_id[:12]}/outputs/thumbnail.png")
         part = await client.get(f"/api/jobs/{job_id}/outputs/map.tif", headers={"Range": "bytes=0-3"})
-        answers = [await client.get(path) for path in (f"/files/{job_id}/map.tif", f"/api/jobs/{job_id}/outputs/none")]
+        answers = [
+            await client.get(path)
+            for path in ("/files/current/process_raster/map/map.tif", f"/api/jobs/{job_id}/outputs/none")
+        ]
     assert (draft.status_code, draft.content[:4], part.content) == (200, b"\x89PNG", b"II*\x00")
     assert [answer.status_code for answer in answers] == [404, 404]
 

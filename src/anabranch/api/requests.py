@@ -18,6 +18,7 @@ __all__ = [
     "CancelRequest",
     "DeadLettersQuery",
     "EventsQuery",
+    "HistoryQuery",
     "ItemsQuery",
     "JobRequest",
     "JobsQuery",
@@ -228,6 +229,13 @@ class ItemsQuery(StrictModel):
     job_id: Name | None = Field(None, description="Only those that this job published, by its whole id.")
     made_by: Name | None = Field(None, description="Only those that this handler took part in.")
     older_than: Name | None = Field(None, description="Only by versions of that handler before this one.")
+
+
+class HistoryQuery(StrictModel):
+    """Which publications of an item to list."""
+
+    limit: int = Field(100, ge=1, le=1000, description=LIMIT_DESCRIPTION)
+    after: int | None = Field(None, ge=1, lt=2**31, description="The `next` of the previous page.")
 
 
 class TaskRowsQuery(StrictModel):

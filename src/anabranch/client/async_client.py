@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 from anabranch.client import operations
 from anabranch.client.admin import AsyncAdmin
 from anabranch.client.calls import Call, Pause
-from anabranch.client.catalog import file_path, item_path, items_call, manifest_path, tile_path
+from anabranch.client.catalog import file_path, item_path, items_call, published_path, tile_path
 from anabranch.client.client import MAX_PAGE_ITEMS, MAX_PAGE_LOGS
 from anabranch.client.files import FileBody, OnBytes, hash_file_async
 from anabranch.client.job_stream import JobStream
@@ -20,7 +20,7 @@ from anabranch.client.requests import AsyncRequests
 from anabranch.client.transport import AsyncTransport
 from anabranch.client.uploads import MAX_WHOLE_BYTES, upload_parts
 from anabranch.contract.answer import Page, read
-from anabranch.contract.catalog import Envelope, Item, PublishedItem, SigningKey
+from anabranch.contract.catalog import Envelope, Item, Publication, PublishedItem, SigningKey
 from anabranch.contract.control import (
     DeadLetter,
     Drained,
@@ -314,22 +314,31 @@ class AsyncClient(AsyncRequests):
         query = {"collection": collection, "job_id": job_id, "made_by": made_by, "older_than": older_than}
         return self._all(lambda after: self._get(Page[PublishedItem], "/api/items", after=after, **query))
 
+    async def published_item(self, collection: str, item: str) -> PublishedItem:
+        """A published item: its current publication, the job that published it, and the handlers that made it."""
+        return await self._get(PublishedItem, published_path(collection, item))
+
+    def publications(self, collection: str, item: str) -> AsyncIterator[Publication]:
+        """The history of an item, the newest first, a page at a time; of one that was withdrawn, too."""
+        path = published_path(collection, item, "publications")
+        return self._all(lambda after: self._get(Page[Publication], path, after=after))
+
     async def manifest(self, collection: str, item: str) -> Envelope:
         """The signed manifest of an item."""
-        return await self._get(Envelope, manifest_path(collection, item))
+        return await self._get(Envelope, published_path(collection, item, "manifest"))
 
     async def signing_keys(self) -> list[SigningKey]:
         """The public keys that signed manifests, the newest first."""
         return await self._get(list[SigningKey], "/api/signing-keys")
 
-    async def download(self, job_id: str, name: str, file: str | Path) -> Path:
-        """Write a published file of a job; returns its path."""
-        await self._transport.download(Call(Path, "GET", file_path(job_id, name), slow=True), Path(file))
+    async def download(self, publication: str, name: str, file: str | Path) -> Path:
+        """Write a file of a publication; returns its path. `published_item` has the id of the current one."""
+        await self._transport.download(Call(Path, "GET", file_path(publication, name), slow=True), Path(file))
         return Path(file)
 
-    async def hash_published(self, job_id: str, name: str) -> str:
-        """The SHA-256 of a published file, computed from its bytes."""
-        return await self._transport.hash(Call(Path, "GET", file_path(job_id, name), slow=True))
+    async def hash_published(self, publication: str, name: str) -> str:
+        """The SHA-256 of a file of a publication, computed from its bytes."""
+        return await self._transport.hash(Call(Path, "GET", file_path(publication, name), slow=True))
 
     def tile_url(self, item: Item) -> str:
         """The URL of the tiles of an item's raster, with {z}, {x} and {y}, for maps."""

@@ -7,7 +7,7 @@ from html import escape
 
 from anabranch.contract.answer import Answer, JsonObject, JsonValue, answer
 
-__all__ = ["Envelope", "Item", "PublishedItem", "Signature", "SigningKey"]
+__all__ = ["Envelope", "Item", "Publication", "PublishedItem", "Signature", "SigningKey"]
 
 
 @answer
@@ -45,12 +45,38 @@ class PublishedItem(Answer):
 
     collection: str
     id: str
+    number: int
+    """The number of its current publication; it rises with every change of what readers see."""
+    publication: str
+    """The id of the publication whose files it shows: `/files/p/{publication}/{name}`."""
     job_id: str
     published_at: datetime
     signing_key: str | None
     """The id of the key that signed its manifest; null if it has none."""
     handlers: Mapping[str, tuple[str, ...]]
     """The versions of each handler that took part."""
+
+
+@answer
+class Publication(Answer):
+    """An entry of the history of an item: what was done, by whom and why."""
+
+    number: int
+    action: str
+    """publish, replace, rollback, restore or withdraw."""
+    publication: str
+    """Its id."""
+    shows: int | None
+    """The number of the publication whose content it shows, itself where it brought some; null for a withdrawal."""
+    job_id: str | None
+    """The job that did it; null where a person did."""
+    actor: str
+    reason: str | None
+    at: datetime
+    current: bool
+    """Whether it is the newest."""
+    available: bool
+    """Whether its content is kept, so that the item can be rolled back to it."""
 
 
 @answer
