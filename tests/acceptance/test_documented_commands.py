@@ -255,7 +255,8 @@ def _with_key(url: str) -> Callable[[str], str]:
 def _of_item(url: str, published: str) -> Callable[[str], str]:
     """The commands with an item and a job that were published in the place of the printed ones."""
     (item,) = re.findall(r"/stac/collections/(delivery)/items/(old-\w+)", published)
-    (job,) = re.findall(r"/files/(\w+)/old\.tif", published)
+    read = f"import json, sys; print(*(i['job_id'] for i in json.load(sys.stdin) if i['id'] == '{item[1]}'))"
+    job = f'$(anabranch items list --collection {item[0]} --json | python -c "{read}")'
 
     def change(command: str) -> str:
         changed = (
