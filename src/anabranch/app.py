@@ -31,6 +31,7 @@ from anabranch.engine.worker.resources import HandlerResources
 from anabranch.engine.worker.scratch import clear_scratch, make_scratch
 from anabranch.engine.worker.worker import Worker
 from anabranch.errors import AnabranchError, Denied, Unavailable
+from anabranch.publishing import CONNECTIONS as PUBLISHING
 from anabranch.settings import Settings, forget, plugin_settings
 from anabranch.storage.audit import PurgedObjects
 from anabranch.storage.locations import AREAS
@@ -68,7 +69,7 @@ CATALOG_CONNECTIONS = 3
 def connections_needed(workers: int) -> int:
     """How many connections an API, an orchestrator and this many workers take at most (E19)."""
     session = STORE_CONNECTIONS + HEARTBEAT_CONNECTIONS
-    api = session + READ_CONNECTIONS + VITALS_CONNECTIONS + CATALOG_CONNECTIONS + INSPECTION
+    api = session + READ_CONNECTIONS + VITALS_CONNECTIONS + CATALOG_CONNECTIONS + INSPECTION + PUBLISHING
     return api + session + DUTY_CONNECTIONS + (session + HANDLER_CONNECTIONS) * workers
 
 

@@ -146,6 +146,7 @@ CODES: tuple[Code, ...] = (
     Code("idempotency.key", Kind.INVALID, "The `Idempotency-Key` is not one line of 1 to 255 printable ASCII characters.", "Send a fresh UUID for each new request, and the same one when you repeat it."),
     Code("internal", Kind.INTERNAL, "Something went wrong inside Anabranch.", "It is a bug in Anabranch: report it, with the log lines that have the correlation id."),
     Code("item.not_found", Kind.NOT_FOUND, "There is no such published item.", "List them with `anabranch items list`."),
+    Code("items.unconfirmed", Kind.USAGE, "The command would take something away from readers.", "Look at it with `--dry-run`, and confirm with `--yes`."),
     Code("items.version", Kind.INVALID, "The filter by version can't be used.", "Give a handler with `made_by`, and a version like 2 or 1.4.0."),
     Code("job.ambiguous", Kind.CONFLICT, "Several job ids begin with this prefix.", "Give more characters of the id."),
     Code("job.busy", Kind.UNAVAILABLE, "The job kept changing during the operation, or a task that publishes held it.", "Try again."),

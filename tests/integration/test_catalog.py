@@ -385,6 +385,7 @@ def test_e5_the_handler_role_publishes_and_touches_nothing_else(
         "list_extents",
         "now",
         "publish_items",
+        "remove_collection",
         "replace_extent",
     ]
     for statement in ("select app.use_key('x')", "delete from app.jobs", "select app.lock_catalog()"):

@@ -11,13 +11,11 @@ from psycopg import Connection
 from psycopg.rows import TupleRow
 
 from anabranch.adapters.postgres.connect import Role, connect
-from anabranch.canonical import Json
 from anabranch.embedded.cluster import Cluster
-from anabranch.plugins.stac.catalog import By, Publication, act, ensure_collection, publish
+from anabranch.plugins.stac.catalog import By, act, ensure_collection
 from anabranch.plugins.stac.collection import CollectionFacts
-from anabranch.plugins.stac.item import Origin, build_item, find_outputs
 from anabranch.testing.postgres import Databases
-from tests.support.items import raster_item
+from tests.support.items import put_item
 from tests.support.serving import Served, serve_api
 
 pytestmark = pytest.mark.postgres
@@ -49,21 +47,6 @@ def handler(url: str) -> Iterator[Connection[Any]]:
         yield connection
 
 
-def put(handler: Connection[Any], home: Path, item: str, content: str) -> None:
-    """Publish an item whose one file has this content, by a job of the same name."""
-    job = content[0] * 64
-    path = home / "silver" / "jobs" / job / f"{item}.tif"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(content)
-    output: dict[str, Json] = {
-        "kind": "cog", "href": f"silver://jobs/{job}/{item}.tif", "size": len(content), "name": "dem.tif",
-        "sha256": sha256(content.encode()).hexdigest(), "media_type": "image/tiff",
-    }  # fmt: skip
-    raster = raster_item(item, outputs=[output])
-    document = build_item("heights", raster, Origin(job), "0.1.0")
-    publish(handler, "heights", job, [Publication(document, find_outputs(raster))])
-
-
 def find_link(api: httpx.Client, item: str) -> str:
     """The link to the file that the catalog shows."""
     href: str = api.get(f"/stac/collections/heights/items/{item}").json()["assets"]["data"]["href"]
@@ -73,9 +56,9 @@ def find_link(api: httpx.Client, item: str) -> str:
 def test_p5_a_link_keeps_its_bytes_when_the_item_is_replaced(
     served: Served, handler: Connection[Any], home: Path
 ) -> None:
-    put(handler, home, "kept", "aaa")
+    put_item(handler, home, "kept", "aaa")
     first = find_link(served.client, "kept")
-    put(handler, home, "kept", "bbbb")
+    put_item(handler, home, "kept", "bbbb")
     second = find_link(served.client, "kept")
     assert [served.client.get(link).text for link in (first, second)] == ["aaa", "bbbb"]
     former, answer = served.client.get(first), served.client.get("/files/current/heights/kept/dem.tif")
@@ -91,8 +74,8 @@ def test_p5_a_link_keeps_its_bytes_when_the_item_is_replaced(
 def test_p5_what_was_withdrawn_is_gone_until_it_is_restored(
     served: Served, handler: Connection[Any], home: Path
 ) -> None:
-    put(handler, home, "gone", "aaa")
-    put(handler, home, "gone", "bbbb")
+    put_item(handler, home, "gone", "aaa")
+    put_item(handler, home, "gone", "bbbb")
     links = [find_link(served.client, "gone"), "/files/current/heights/gone/dem.tif"]
     act(handler, "withdraw", "heights", "gone", ANN)
     answers = [served.client.get(link) for link in links]
@@ -107,9 +90,9 @@ def test_p5_what_was_withdrawn_is_gone_until_it_is_restored(
 def test_p5_what_retention_removed_is_gone_and_names_the_item_that_replaced_it(
     served: Served, handler: Connection[Any], home: Path, url: str
 ) -> None:
-    put(handler, home, "old", "aaa")
+    put_item(handler, home, "old", "aaa")
     first = find_link(served.client, "old")
-    put(handler, home, "old", "bbbb")
+    put_item(handler, home, "old", "bbbb")
     with connect(url, None) as login:
         login.execute("delete from app.former_publications f using app.publications p"
                       " where p.id = f.publication and p.key = 'heights/old'")  # fmt: skip
@@ -121,7 +104,7 @@ def test_p5_what_retention_removed_is_gone_and_names_the_item_that_replaced_it(
 
 
 def test_the_history_of_an_item_says_who_did_what_and_why(served: Served, handler: Connection[Any], home: Path) -> None:
-    put(handler, home, "story", "aaa")
+    put_item(handler, home, "story", "aaa")
     act(handler, "withdraw", "heights", "story", ANN)
     found = served.client.get("/api/items/heights/story/publications").json()["items"]
     shown = [(one["number"], one["action"], one["actor"], one["reason"], one["current"], one["available"])

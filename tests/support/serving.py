@@ -219,12 +219,12 @@ class Served:
         return str(self.client.base_url).rstrip("/")
 
 
-def make_key(url: str) -> str:
-    """A key of this database's own that may read."""
+def make_key(url: str, scope: Scope = Scope.READ) -> str:
+    """A key of this database's own, which may read or more."""
 
     async def make() -> str:
         async with open_keys(url) as keys:
-            _, credential = await keys.make(KeyRequest("reader", Scope.READ), "a test")
+            _, credential = await keys.make(KeyRequest("reader", scope), "a test")
             return credential.text
 
     with ThreadPoolExecutor(1) as pool:  # a test in a browser has a loop in its own thread

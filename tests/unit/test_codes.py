@@ -30,6 +30,7 @@ SHAPE = re.compile(r"[a-z_]+(\.[a-z0-9_]+)*")
 IN_SQL = re.compile(r"""['"]code['"]\s*[:,]\s*['"]([a-z_.]+)['"]""")
 # Made from the kind of a handler's exception.
 MADE = {
+    "catalog.not_empty", "publication.expired", "publication.moved", "publication.owner", "publication.same",
     "handler.contract", "handler.error", "handler.exited", "handler.permanent", "handler.resource", "handler.throttled",
     "handler.transient",
 }  # fmt: skip

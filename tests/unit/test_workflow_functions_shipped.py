@@ -104,12 +104,20 @@ def weigh_lots(lots: list[int] = [3, 5, 8]) -> Any:  # noqa: B006  # read once
 Line = Annotated[str, Input(format="line")]
 
 
-@workflow("process_raster", name="Publish a raster", version=2)
+@workflow("process_raster", name="Publish a raster", version=3)
 def process_raster(
     source: Annotated[
         str, Input(format="address", description="The address of the file, like bronze://uploads/…/dem.tif.")
     ],
     collection: Annotated[Line, Input(description="The STAC collection that the item joins.")] = "process_raster",
+    item_id: Annotated[
+        Line,
+        Input(
+            description="The id of the item; new content for the same id replaces it."
+            " Without it, the id follows from file and options."
+        ),
+    ]
+    | None = None,
     input_crs: Annotated[Line, Input(description="The CRS of a file that has none, like EPSG:25832.")] | None = None,
     target_crs: Annotated[Line, Input(description="The CRS to publish in; without it the source's is kept.")]
     | None = None,
@@ -128,12 +136,18 @@ def process_raster(
     datetime: Annotated[Line, Input(description="When the data are of, in RFC 3339, where the file does not say.")]
     | None = None,
     title: Annotated[Line, Input(maximum=200, description="The title of the item.")] | None = None,
+    reason: Annotated[
+        str, Input(maximum=1000, description="Why it is published, or replaced; stored in the item's history.")
+    ]
+    | None = None,
     approval: Annotated[bool, Input(description="Whether a person must approve it before it is published.")] = False,
     dry_run: Annotated[bool, Input(description="Whether to stop after the preflight and show the plan.")] = False,
 ) -> Any:
     """Check a raster, turn it into a Cloud-Optimized GeoTIFF, verify that against the source, and publish it as a STAC item."""  # noqa: E501  # as the file has it
     about: Any = {"input_crs": input_crs, "target_crs": target_crs, "raster_type": raster_type, "tier": tier}
-    planned = preflight(source=source, collection=collection, **about, tiling=tiling, datetime=datetime)
+    planned = preflight(
+        source=source, collection=collection, item_id=item_id, **about, tiling=tiling, datetime=datetime
+    )
     staged = stage(source=source, tag=planned.tag, when=dry_run == False)
     checked = validate(source=source, sha256=staged.sha256, **about, tiling=tiling)
     file: Any = {"source": source, "sha256": staged.sha256, "raster": checked.raster}
@@ -142,6 +156,7 @@ def process_raster(
         **file,
         cogs=cogs.items,
         target_crs=target_crs,
+        item_id=item_id,
         title=title,
         datetime=planned.datetime,
         modified=planned.modified,
@@ -156,7 +171,8 @@ def process_raster(
     decide = choose(review.approved == True, None, end("put_aside"), name="decide")
     route = choose(approval, decide, None, name="route")
     ready = ensure_collection.options(name="collection", after_any=[route, decide])(id=collection)
-    publish = task("stac.register_item").options(name="publish", after=ready)(collection=collection, item=verified.item)
+    publishing: Any = {"collection": collection, "item": verified.item, "reason": reason}
+    publish = task("stac.register_item").options(name="publish", after=ready)(**publishing)
     return {
         "outputs": expr.default(verified.outputs, []),
         "items": expr.default(publish.items, []),

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Self
 from anabranch.client import operations
 from anabranch.client.admin import Admin
 from anabranch.client.calls import Call, Pause
-from anabranch.client.catalog import file_path, item_path, items_call, published_path, tile_path
+from anabranch.client.catalog import file_path, item_path, items_call, tile_path
 from anabranch.client.files import FileBody, OnBytes, hash_file
 from anabranch.client.job_stream import JobStream
 from anabranch.client.operations import BulkAnswer
 from anabranch.client.paths import job_path, limit_path, pause_path, segment, workflow_path
-from anabranch.client.requests import Requests
+from anabranch.client.publishing import Publishing
 from anabranch.client.transport import Transport
 from anabranch.client.uploads import MAX_WHOLE_BYTES, upload_parts
 from anabranch.contract.answer import Page, read
-from anabranch.contract.catalog import Envelope, Item, Publication, PublishedItem, SigningKey
+from anabranch.contract.catalog import Item
 from anabranch.contract.control import (
     DeadLetter,
     Drained,
@@ -58,7 +58,7 @@ MAX_PAGE_ITEMS = 1000
 MAX_PAGE_LOGS = 200
 
 
-class Client(Requests):
+class Client(Publishing):
     """The API at a URL; close it, or use it in a `with`. `timeout` limits each request, in seconds."""
 
     def __init__(self, base_url: str, *, key: str | None = None, timeout: float = 30.0) -> None:
@@ -294,38 +294,6 @@ class Client(Requests):
     def item(self, collection: str, item: str) -> Item:
         """A published item."""
         return self._get(Item, item_path(collection, item))
-
-    def published_items(
-        self,
-        collection: str | None = None,
-        *,
-        job_id: str | None = None,
-        made_by: str | None = None,
-        older_than: str | None = None,
-    ) -> Iterator[PublishedItem]:
-        """Published items with the job and the handlers that made them, a page at a time.
-
-        `made_by` names a handler; `older_than` a version of it: what was made by an earlier one.
-        """
-        query = {"collection": collection, "job_id": job_id, "made_by": made_by, "older_than": older_than}
-        return self._all(lambda after: self._get(Page[PublishedItem], "/api/items", after=after, **query))
-
-    def published_item(self, collection: str, item: str) -> PublishedItem:
-        """A published item: its current publication, the job that published it, and the handlers that made it."""
-        return self._get(PublishedItem, published_path(collection, item))
-
-    def publications(self, collection: str, item: str) -> Iterator[Publication]:
-        """The history of an item, the newest first, a page at a time; of one that was withdrawn, too."""
-        path = published_path(collection, item, "publications")
-        return self._all(lambda after: self._get(Page[Publication], path, after=after))
-
-    def manifest(self, collection: str, item: str) -> Envelope:
-        """The signed manifest of an item."""
-        return self._get(Envelope, published_path(collection, item, "manifest"))
-
-    def signing_keys(self) -> list[SigningKey]:
-        """The public keys that signed manifests, the newest first."""
-        return self._get(list[SigningKey], "/api/signing-keys")
 
     def download(self, publication: str, name: str, file: str | Path) -> Path:
         """Write a file of a publication; returns its path. `published_item` has the id of the current one."""

@@ -31,7 +31,7 @@ begin
                    set_job, set_node, show_items, take_due, tick, try_again, watch}') as part,
                p.proname = any('{
                    change_items, ensure_collection, find_origin, find_provenance, hold_attempt, list_extents, now, publish_items,
-                   replace_extent}') as handlers
+                   remove_collection, replace_extent}') as handlers
           from pg_catalog.pg_proc p
          where p.pronamespace = 'app'::regnamespace and p.prokind = 'f'
     loop

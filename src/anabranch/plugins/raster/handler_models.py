@@ -94,6 +94,7 @@ class VerifyParams(CogSource):
     """A raster, its COGs, and the fields of its item."""
 
     cogs: tuple[Cog, ...]
+    item_id: str | None = None
     title: str | None = None
     datetime: str | None = None
     modified: AwareDatetime

@@ -21,7 +21,8 @@ from anabranch.plugins.stac.validation import validate
 from anabranch.statements import read_statements
 
 __all__ = [
-    "Acted", "Action", "By", "Publication", "Published", "act", "ensure_collection", "find_origin", "publish", "run",
+    "Acted", "Action", "By", "Publication", "Published", "act", "ensure_collection", "find_origin", "publish",
+    "remove_collection", "run",
 ]  # fmt: skip
 
 SQL = Path(__file__).with_name("statements.sql")
@@ -40,6 +41,7 @@ REFUSALS: Mapping[str, tuple[type[AnabranchError], str]] = {
     "AN012": (NotFound, "publication.not_found"),
     "AN013": (Conflict, "publication.same"),
     "AN014": (Conflict, "publication.expired"),
+    "AN015": (Conflict, "catalog.not_empty"),
 }
 Work = Connection[Any]  # with any row factory
 Action = Literal["withdraw", "restore", "rollback"]
@@ -90,13 +92,15 @@ class By:
 
 @dataclass(frozen=True)
 class Acted:
-    """An action on an item: the number and the id of the publication that it made."""
+    """An action on an item: its number, and the publication whose content it shows, or takes away."""
 
     collection: str
     item: str
     number: int
-    publication: str
     action: str
+    source: str
+    shows: int | None
+    """The number of that publication; None where it is taken away."""
 
 
 @dataclass(frozen=True)
@@ -125,12 +129,23 @@ def ensure_collection(connection: Work, facts: CollectionFacts) -> bool:
     return bool(changed)
 
 
+def remove_collection(connection: Work, collection: str) -> None:
+    """Remove a collection that has no items; a Conflict if it has some."""
+    with _publishing(connection):
+        ((removed,),) = run(connection, "remove_collection", collection=check_collection_id(collection))
+        if not removed:
+            raise _no_collection(collection)
+        run(connection, "delete_collection", collection=collection)
+
+
 def publish(
     connection: Work,
     collection: str,
     job_id: str,
     publications: Sequence[Publication],
     attempt: tuple[str, Attempt] | None = None,
+    *,
+    reason: str | None = None,
 ) -> Published:
     """Publish items, all or none. Unchanged items are left alone; items that pgstac lost are restored.
 
@@ -141,9 +156,9 @@ def publish(
     if not ids:
         return Published(collection, (), ())
     try:
-        changed = _publish(connection, collection, job_id, publications, attempt, alone=False)
+        changed = _publish(connection, collection, By(job_id, reason=reason), publications, attempt, alone=False)
     except PartitionChanged:
-        changed = _publish(connection, collection, job_id, publications, attempt, alone=True)
+        changed = _publish(connection, collection, By(job_id, reason=reason), publications, attempt, alone=True)
     return Published(collection, tuple(ids), tuple(changed))
 
 
@@ -156,15 +171,17 @@ def act(
     *,
     number: int | None = None,
     expected: int | None = None,
+    dry_run: bool = False,
     attempt: tuple[str, Attempt] | None = None,
 ) -> Acted:
     """Withdraw an item, restore it, or roll it back to a number, by default to what it showed before (P5).
 
-    `expected` is the number that the caller saw last: a Conflict if another has acted since.
+    `expected` is the number that the caller saw last: a Conflict if another has acted since. A dry run does all of it
+    and takes it back.
     """
     check_collection_id(collection)
     change: JsonObject = {"id": check_item_id(item), "number": number, "expected": expected}
-    with _publishing(connection):
+    with _publishing(connection, dry_run=dry_run):
         found = _change_items(connection, collection, action, [change], by)
         _require_current(connection, by.job_id, attempt)
         _show_extent(connection, found, found.shown or ())
@@ -174,13 +191,15 @@ def act(
         else:
             run(connection, "delete_items", collection=collection, ids=[item])
     (made,) = found.made
-    return Acted(collection, item, made["number"], made["publication"], made["action"])
+    return Acted(
+        collection, item, made["number"], made["action"], made["source"], made["shows"] if found.shown else None
+    )
 
 
 def _publish(
     connection: Work,
     collection: str,
-    job_id: str,
+    by: By,
     publications: Sequence[Publication],
     attempt: tuple[str, Attempt] | None,
     *,
@@ -189,8 +208,8 @@ def _publish(
     """Publish items in one transaction; returns the ids that changed."""
     documents = {publication.id: publication.document for publication in publications}
     with _publishing(connection):
-        change = _record(connection, collection, job_id, publications, alone=alone)
-        _require_current(connection, job_id, attempt)
+        change = _record(connection, collection, by, publications, alone=alone)
+        _require_current(connection, by.job_id, attempt)
         changed = [made["id"] for made in change.made]
         _show_extent(connection, change, [documents[item] for item in changed])
         shown = [*changed, *change.same]
@@ -238,9 +257,7 @@ def _check(collection: str, publications: Sequence[Publication]) -> None:
         seen.add(publication.id)
 
 
-def _record(
-    connection: Work, collection: str, job_id: str, publications: Sequence[Publication], *, alone: bool
-) -> Change:
+def _record(connection: Work, collection: str, by: By, publications: Sequence[Publication], *, alone: bool) -> Change:
     """Write our own rows."""
     items: list[Mapping[str, Any]] = [
         {
@@ -254,7 +271,7 @@ def _record(
     times = Jsonb([each.document["properties"] for each in publications])
     fits = not alone and run(connection, "fits_partition", collection=collection, times=times) == [(True,)]
     try:
-        change = _change_items(connection, collection, "publish", items, By(job_id=job_id), alone=not fits)
+        change = _change_items(connection, collection, "publish", items, by, alone=not fits)
     except psycopg.errors.UniqueViolation as error:
         raise Conflict(
             "catalog.name_taken",
@@ -273,12 +290,13 @@ def _change_items(
     values = {"collection": collection, "action": action, "items": Jsonb(items), "alone": alone, **asdict(by)}
     rows = run(connection, "change_items", **values)
     if not rows:
-        raise NotFound(
-            "catalog.no_collection",
-            f"there is no collection {collection}",
-            remedy="Create it with `stac.ensure_collection`.",
-        )
+        raise _no_collection(collection)
     return Change(*rows[0])
+
+
+def _no_collection(collection: str) -> NotFound:
+    what = f"there is no collection {collection}"
+    return NotFound("catalog.no_collection", what, remedy="Create it with `stac.ensure_collection`.")
 
 
 def _show_extent(connection: Work, change: Change, added: Sequence[Mapping[str, Any]]) -> None:
@@ -323,10 +341,10 @@ def _count(connection: Work, collection: str, ids: Sequence[str]) -> None:
 
 
 @contextmanager
-def _publishing(connection: Work) -> Iterator[None]:
-    """One transaction; database errors are translated."""
+def _publishing(connection: Work, *, dry_run: bool = False) -> Iterator[None]:
+    """One transaction, which a dry run takes back; database errors are translated."""
     try:
-        with connection.transaction():
+        with connection.transaction(force_rollback=dry_run):
             connection.execute("select set_config('lock_timeout', %s, true)", [LOCK_TIMEOUT])
             yield
     except psycopg.Error as error:

@@ -20,6 +20,7 @@ CODES: tuple[Code, ...] = (
     Code("catalog.missing", Kind.UNAVAILABLE, "The database has no catalog.", "Run `anabranch db migrate`; it reports what the server lacks."),
     Code("catalog.name_taken", Kind.CONFLICT, "Two outputs of a job would have the same name.", "Give the outputs a `name` of their own."),
     Code("catalog.no_collection", Kind.NOT_FOUND, "There is no such collection.", "Create it with `stac.ensure_collection`."),
+    Code("catalog.not_empty", Kind.CONFLICT, "The collection has items.", "Withdraw its items first with `anabranch items unpublish`."),
     Code("catalog.other_collection", Kind.INVALID, "An item belongs to a different collection than the one it is published to.", "Build it for the collection it is published to."),
     Code("catalog.refused", Kind.INVALID, "The catalog refused an item or a collection.", "Fix the values it is built from; nothing was published."),
     Code("catalog.unconfirmed", Kind.USAGE, "The command would empty the catalog before it fills it again.", "Confirm with `--yes`."),

@@ -41,6 +41,7 @@ class ItemParams(StrictModel):
 
     collection: str
     item: RasterItem
+    reason: str | None = Field(None, max_length=1000)
 
 
 class ItemsParams(StrictModel):
@@ -48,6 +49,7 @@ class ItemsParams(StrictModel):
 
     collection: str
     items: list[RasterItem] = Field(max_length=MAX_ITEMS)
+    reason: str | None = Field(None, max_length=1000)
 
 
 class ItemsResult(StrictModel):
@@ -72,17 +74,17 @@ def ensure_collection(params: CollectionFacts, ctx: Context) -> CollectionResult
 @handler("raster.stac_register_item", timeout_seconds=120)
 def register_item(params: ItemParams, ctx: Context) -> ItemsResult:
     """Publish one item with its objects."""
-    return _register(params.collection, [params.item], ctx)
+    return _register(params.collection, [params.item], params.reason, ctx)
 
 
 @handler("stac.register_items", timeout_seconds=600)
 @handler("raster.stac_register_items", timeout_seconds=600)
 def register_items(params: ItemsParams, ctx: Context) -> ItemsResult:
     """Publish many items with their objects, all or none."""
-    return _register(params.collection, params.items, ctx)
+    return _register(params.collection, params.items, params.reason, ctx)
 
 
-def _register(collection: str, rasters: list[RasterItem], ctx: Context) -> ItemsResult:
+def _register(collection: str, rasters: list[RasterItem], reason: str | None, ctx: Context) -> ItemsResult:
     """Build and validate the items while no connection is open, then publish them in one transaction."""
     from anabranch.plugins.stac import catalog
 
@@ -91,7 +93,7 @@ def _register(collection: str, rasters: list[RasterItem], ctx: Context) -> Items
     publications = build_publications(collection, rasters, origin, partial(sign_manifest, origin, ctx.signing_key))
     with ctx.database() as connection:
         attempt = (ctx.node_id, ctx.fence) if ctx.fence else None
-        published = catalog.publish(connection, collection, ctx.job_id, publications, attempt)
+        published = catalog.publish(connection, collection, ctx.job_id, publications, attempt, reason=reason)
     references = [ItemReference(collection=collection, id=item) for item in published.items]
     return ItemsResult(items=references, changed=len(published.changed))
 

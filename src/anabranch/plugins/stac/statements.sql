@@ -22,6 +22,10 @@ select (select count(*) from app.collections), (select count(*) from app.catalog
 -- Delete items from pgstac.
 select pgstac.delete_item(x.id, %(collection)s) from unnest(%(ids)s::text[]) x(id)
 
+-- name: delete_collection
+-- Delete a collection from pgstac.
+select pgstac.delete_collection(c.id) from pgstac.collections c where c.id = %(collection)s
+
 -- name: different_collections
 -- Collections that are missing, unknown or different in pgstac, compared with our rows.
 select coalesce(ours.id, theirs.id),
@@ -112,6 +116,10 @@ with next as materialized (
 load as materialized (
     select pgstac.upsert_items(jsonb_agg(n.document)) from next n having count(*) > 0)
 select max(n.id) from next n left join load on true
+
+-- name: remove_collection
+-- Remove a collection without items from our own rows; returns whether there was one.
+select app.remove_collection(%(collection)s)
 
 -- name: replace_extent
 -- Replace the extent of a collection; returns its document.

@@ -23,6 +23,11 @@ select j.job_id, j.state in ('completed', 'failed', 'cancelled') as ended,
  where j.job_id = any(%(jobs)s)
  group by j.job_id, j.state, j.result;
 
+-- name: affected_files
+-- The files of a publication.
+select f.name, f.size, f.tier || '://' || f.key as address
+  from app.published_files f where f.publication = %(publication)s::uuid order by f.name;
+
 -- name: audit_files
 -- The objects of publications, those of former and withdrawn ones too, after one of them.
 select f.publication::text, f.name, f.tier || '://' || f.key as address, f.media_type, f.size, f.sha256

@@ -8,7 +8,7 @@ from packaging.version import InvalidVersion, Version
 from anabranch.adapters.postgres.database import Database
 from anabranch.adapters.postgres.store.files import PublishedFile
 from anabranch.canonical import JsonObject
-from anabranch.contract.catalog import Publication, PublishedItem, SigningKey
+from anabranch.contract.catalog import AffectedFile, Publication, PublishedItem, SigningKey
 from anabranch.errors import InputError, NotFound
 
 __all__ = ["PostgresItems"]
@@ -62,6 +62,11 @@ class PostgresItems:
         if not rows and before is None:
             raise _not_found(collection, item)
         return [Publication(**row) for row in rows]
+
+    async def affected(self, publication: str) -> list[AffectedFile]:
+        """The files of a publication."""
+        rows = await self._database.query("affected_files", publication=publication)
+        return [AffectedFile(**row) for row in rows]
 
     async def content(self, collection: str, item: str, number: int) -> tuple[JsonObject, dict[str, PublishedFile]]:
         """What a publication of an item showed, and its files by address."""

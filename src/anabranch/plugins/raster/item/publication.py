@@ -73,7 +73,7 @@ def describe_item(params: VerifyParams, cog: Inspected, span: Span, outputs: Seq
     """The facts of an item; maps show the first COG, which was inspected."""
     raster, grid = params.raster, cog.projection
     return RasterItem(
-        id=name_item(params),
+        id=params.item_id or name_item(params),
         kind=raster.kind,
         title=params.title,
         crs=grid.code,

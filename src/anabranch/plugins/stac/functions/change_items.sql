@@ -37,9 +37,9 @@ begin
     perform app.show_items(_made);
     return query
     select _document, _first,
-           (select coalesce(jsonb_agg(jsonb_build_object('id', split_part(p.key, '/', 2), 'publication', p.id,
-                                                         'number', p.number, 'action', p.action) order by p.key), '[]')
-              from app.publications p where p.id = any(_made)),
+           (select coalesce(jsonb_agg(jsonb_build_object('id', split_part(p.key, '/', 2), 'number', p.number, 'action', p.action,
+                                                         'source', p.source, 'shows', s.number) order by p.key), '[]')
+              from app.publications p join app.publications s on s.id = p.source where p.id = any(_made)),
            array(select i.id
                    from jsonb_to_recordset(_items) x(id text, body jsonb)
                    join app.catalog_items i on i.collection = _collection and i.id = x.id and i.document = x.body
