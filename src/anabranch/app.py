@@ -156,14 +156,19 @@ def _places(settings: Settings) -> tuple[tuple[Place, ...], Path]:
 def retention_periods(settings: Settings) -> RetentionPeriods:
     """The retention periods of the settings."""
     jobs = timedelta(days=settings.retention_days) if settings.retention_days else None
-    return RetentionPeriods(jobs, timedelta(days=settings.tombstone_days), timedelta(days=settings.session_days))
+    others = ("tombstone_days", "session_days", "revision_retention_days", "restore_window_days")
+    return RetentionPeriods(jobs, *(timedelta(days=getattr(settings, name)) for name in others))
 
 
 def purge(settings: Settings, database_url: str, store: PostgresStore, jobs: timedelta | None) -> Purge:
     """A purge of jobs that ended this long ago, with their rows and objects."""
     objects = PurgedObjects(partial(open_tiers, settings), lambda: closing(PostgresRecords(database_url)))
     return Purge(
-        store.retention(), open_results(settings), replace(retention_periods(settings), jobs=jobs), objects.remove
+        store.retention(),
+        open_results(settings),
+        replace(retention_periods(settings), jobs=jobs),
+        objects.remove,
+        lambda addresses: open_tiers(settings).delete(addresses),
     )
 
 

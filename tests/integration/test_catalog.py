@@ -383,6 +383,7 @@ def test_e5_the_handler_role_publishes_and_touches_nothing_else(
         "find_provenance",
         "hold_attempt",
         "list_extents",
+        "list_files",
         "now",
         "publish_items",
         "remove_collection",

@@ -17,7 +17,7 @@ from anabranch.adapters.postgres.schema.files import ROOT, Files
 from anabranch.adapters.postgres.schema.migrate import migrate
 from anabranch.canonical import Json
 from anabranch.engine.model import Attempt, TaskKey
-from anabranch.errors import AnabranchError, Conflict, Interrupted, NotFound, Transient
+from anabranch.errors import AnabranchError, Conflict, Denied, Interrupted, NotFound, Transient
 from anabranch.plugins.stac.catalog import Acted, Action, By, Publication, act, ensure_collection, publish
 from anabranch.plugins.stac.collection import CollectionFacts
 from anabranch.plugins.stac.item import Origin, build_item, find_outputs
@@ -201,6 +201,10 @@ def test_p7_a_key_belongs_to_the_owner_of_the_root_job_which_is_who_acts(
     add_job(login, C, "rivers")
     put(handler, B)
     assert history(login) == [(1, "publish", 1, "rita (k1)")]
+    make_key(login, "k1", "operate")
+    with pytest.raises(Denied):
+        change(handler, "withdraw", By(job_id=A))
+    login.execute("update app.keys set scope = 'admin'")
     with pytest.raises(Conflict) as caught:
         put(handler, C)
     assert (caught.value.code, shown(login)) == ("publication.owner", ["b"])
@@ -208,6 +212,15 @@ def test_p7_a_key_belongs_to_the_owner_of_the_root_job_which_is_who_acts(
         change(handler, "withdraw", By(owner="rivers", actor="ria"))
     assert change(handler, "withdraw", By(job_id=A, actor="somebody else")).number == 2
     assert history(login)[1][3] == "rita (k1)", "a job's submitter acts, whatever it says"
+
+
+def make_key(login: Connection[Any], key_id: str, scope: str) -> None:
+    login.execute(
+        """
+        insert into app.keys (key_id, digest, name, owner, scope, made_at, made_by)
+        values (%s, decode(repeat('00', 32), 'hex'), 'rita', 'roads', %s, now(), 'a test')""",
+        [key_id, scope],
+    )
 
 
 def test_e3_a_lost_attempt_changes_nothing(handler: Connection[Any], login: Connection[Any]) -> None:

@@ -196,3 +196,24 @@ async def test_e15_a_job_answers_for_its_parameters_only_while_what_it_published
     change("withdraw")
     last, repeat = await submit("A")
     assert (last not in (first, again), repeat, "A" in title()) == (True, False, True)
+
+
+async def test_s6_unpublish_raster_shows_first_and_withdraws_when_it_is_confirmed(
+    stack: Stack, catalog_url: str
+) -> None:
+    await stack.run("catalogue", collection="heights", items=[raster_facts("a"), raster_facts("b")])
+    wanted: Any = {"collection": "heights", "item_id": "a", "reason": "wrong area"}
+    shown: Any = (await stack.run("unpublish_raster", **wanted)).job.result
+    assert (shown["withdrawn"], shown["inventory"]["dry_run"], shown["inventory"]["objects"]) == (None, True, 2)
+    unsure = (await stack.run("unpublish_raster", **wanted, dry_run=False)).job
+    assert unsure.error
+    assert unsure.error.code == "request.unconfirmed"
+    done: Any = (await stack.run("unpublish_raster", **wanted, dry_run=False, confirm=True)).job.result
+    assert (done["withdrawn"]["action"], done["withdrawn"]["number"]) == ("withdraw", 2)
+    late = (await stack.run("unpublish_raster", **wanted, expected=1)).job
+    assert late.error
+    assert late.error.code == "publication.moved"
+    with connect(catalog_url, Role.READER) as reader:
+        assert reader.execute("select id from app.catalog_items").fetchall() == [("b",)]
+        newest = "select actor, reason, job_id is not null from app.publications where number = 2"
+        assert reader.execute(newest).fetchall() == [("test", "wrong area", True)]

@@ -52,7 +52,7 @@ def keys(url: str) -> dict[Scope, dict[str, str]]:
 
 
 @pytest.fixture
-def put(url: str, home: Path) -> Iterator[Callable[[str, str], str]]:
+def put(url: str, home: Path) -> Iterator[Callable[[str, str], None]]:
     with connect(url, Role.HANDLER) as connection:
         yield lambda item, content: put_item(connection, home, item, content)
 
@@ -87,7 +87,7 @@ def post(served: Served, key: dict[str, str], action: str, item: str, **body: An
 
 
 def test_s6_only_an_admin_unpublishes_and_only_with_a_confirmation(
-    served: Served, keys: dict[Scope, dict[str, str]], put: Callable[[str, str], str], client: Client
+    served: Served, keys: dict[Scope, dict[str, str]], put: Callable[[str, str], None], client: Client
 ) -> None:
     put("safe", "aaa")
     refused = post(served, keys[Scope.OPERATE], "unpublish", "safe", confirm="yes")
@@ -105,7 +105,7 @@ def test_s6_only_an_admin_unpublishes_and_only_with_a_confirmation(
 
 
 def test_p7_who_acts_is_the_principal_and_a_number_that_moved_on_is_a_conflict(
-    served: Served, keys: dict[Scope, dict[str, str]], put: Callable[[str, str], str], client: Client
+    served: Served, keys: dict[Scope, dict[str, str]], put: Callable[[str, str], None], client: Client
 ) -> None:
     put("moved", "aaa")
     put("moved", "bbbb")
@@ -120,7 +120,7 @@ def test_p7_who_acts_is_the_principal_and_a_number_that_moved_on_is_a_conflict(
     assert (newest.action, newest.reason, key_id in newest.actor) == ("rollback", "blurred", True)
 
 
-def test_the_client_takes_an_item_away_and_back(client: Client, put: Callable[[str, str], str]) -> None:
+def test_the_client_takes_an_item_away_and_back(client: Client, put: Callable[[str, str], None]) -> None:
     put("story", "aaa")
     with pytest.raises(InputError):
         client.unpublish("heights", "story", "blurred")
@@ -136,7 +136,7 @@ def test_the_client_takes_an_item_away_and_back(client: Client, put: Callable[[s
 
 
 def test_commands_show_first_and_act_with_yes(
-    run: Callable[..., tuple[int, str]], put: Callable[[str, str], str]
+    run: Callable[..., tuple[int, str]], put: Callable[[str, str], None]
 ) -> None:
     put("cli", "aaa")
     put("cli", "bbbb")
@@ -160,7 +160,7 @@ def test_commands_show_first_and_act_with_yes(
 
 
 def test_an_empty_collection_is_removed_and_one_with_items_is_not(
-    run: Callable[..., tuple[int, str]], put: Callable[[str, str], str], client: Client
+    run: Callable[..., tuple[int, str]], put: Callable[[str, str], None], client: Client
 ) -> None:
     put("there", "aaa")
     assert run("items", "remove-collection", "empty")[0] == 2
@@ -171,7 +171,7 @@ def test_an_empty_collection_is_removed_and_one_with_items_is_not(
 
 
 def test_replacing_submits_a_job_for_the_same_id(
-    client: Client, put: Callable[[str, str], str], run: Callable[..., tuple[int, str]]
+    client: Client, put: Callable[[str, str], None], run: Callable[..., tuple[int, str]]
 ) -> None:
     put("same", "aaa")
     source = {"source": "bronze://in/new.tif"}

@@ -64,17 +64,25 @@ def raster_item(item: str = "dem", **changes: Json) -> RasterItem:
     return RasterItem.model_validate(raster_facts(item, **changes))
 
 
-def put_item(connection: Connection[Any], home: Path, item: str, content: str, collection: str = "heights") -> str:
-    """Publish an item whose one file has this content, by a job of its own; the address of the file."""
+def put_item(
+    connection: Connection[Any],
+    home: Path,
+    item: str,
+    content: str,
+    collection: str = "heights",
+    *,
+    again: bool = False,
+) -> None:
+    """Publish an item whose one file has this content, by a job of its own; `again` writes no file."""
     job = sha256(content.encode()).hexdigest()
-    path = home / "silver" / "jobs" / job / f"{item}.tif"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(content)
+    key = f"jobs/{job}/cog/0/1-{job[:8]}/{item}.tif"
+    if not again:
+        (home / "silver" / key).parent.mkdir(parents=True, exist_ok=True)
+        (home / "silver" / key).write_text(content)
     output: dict[str, Json] = {
-        "kind": "cog", "href": f"silver://jobs/{job}/{item}.tif", "size": len(content), "name": "dem.tif",
+        "kind": "cog", "href": f"silver://{key}", "size": len(content), "name": "dem.tif",
         "sha256": job, "media_type": "image/tiff",
     }  # fmt: skip
     raster = raster_item(item, outputs=[output])
     document = build_item(collection, raster, Origin(job), "0.1.0")
     publish(connection, collection, job, [Publication(document, find_outputs(raster))])
-    return f"silver://jobs/{job}/{item}.tif"

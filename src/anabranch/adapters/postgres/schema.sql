@@ -588,3 +588,10 @@ create table app.superseded_jobs (
     key text collate "C" not null,
     primary key (job_id, kind, key)
 );
+
+-- Objects that no publication uses any more, until retention has removed them.
+create table app.expired_objects (
+    tier text not null,
+    key text collate "C" not null,
+    primary key (tier, key)
+);

@@ -12,7 +12,7 @@ from psycopg.types.json import Jsonb
 
 from anabranch.canonical import Json, JsonObject
 from anabranch.engine.model import Attempt
-from anabranch.errors import AnabranchError, Conflict, InputError, Interrupted, NotFound, Transient, Unavailable
+from anabranch.errors import AnabranchError, Conflict, Denied, InputError, Interrupted, NotFound, Transient, Unavailable
 from anabranch.plugins.stac.collection import CollectionFacts, build_collection, shapes_extent, widen
 from anabranch.plugins.stac.item import Origin, PublishedOutput
 from anabranch.plugins.stac.manifest import Manifest
@@ -42,6 +42,7 @@ REFUSALS: Mapping[str, tuple[type[AnabranchError], str]] = {
     "AN013": (Conflict, "publication.same"),
     "AN014": (Conflict, "publication.expired"),
     "AN015": (Conflict, "catalog.not_empty"),
+    "AN016": (Denied, "publication.forbidden"),
 }
 Work = Connection[Any]  # with any row factory
 Action = Literal["withdraw", "restore", "rollback"]

@@ -26,6 +26,7 @@ CODES: tuple[Code, ...] = (
     Code("catalog.unconfirmed", Kind.USAGE, "The command would empty the catalog before it fills it again.", "Confirm with `--yes`."),
     Code("catalog.unreachable", Kind.TASK_AGAIN, "The database aborted a publication.", "Nothing was published; it is retried."),
     Code("publication.expired", Kind.CONFLICT, "The content of a former publication was removed by retention.", "Submit its source again; `anabranch items history` shows what is left."),
+    Code("publication.forbidden", Kind.NOT_ALLOWED, "Only a job that an admin submitted withdraws what is published.", "Submit it with a key of the scope `admin`."),
     Code("publication.moved", Kind.CONFLICT, "Another has published, withdrawn or restored the item since you looked.", "Look at `anabranch items history`, and decide again with its newest number."),
     Code("publication.not_found", Kind.NOT_FOUND, "The item was never published, or has no such number.", "See `anabranch items history`, and `anabranch items list`."),
     Code("publication.owner", Kind.CONFLICT, "The item belongs to another owner.", "Publish under another id or collection, or ask an administrator."),

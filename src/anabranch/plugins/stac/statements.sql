@@ -87,6 +87,10 @@ select app.hold_attempt(%(job_id)s, %(node)s, %(attempt)s, %(lane)s, %(place)s, 
 -- The boxes and times of the items of a collection.
 select app.list_extents(%(collection)s)
 
+-- name: list_files
+-- The files of a publication.
+select app.list_files(%(publication)s)
+
 -- name: load_collection
 -- Insert or update a collection in pgstac.
 select pgstac.upsert_collection(%(document)s::jsonb)

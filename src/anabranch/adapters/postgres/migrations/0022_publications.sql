@@ -71,6 +71,13 @@ create table app.superseded_jobs (
     primary key (job_id, kind, key)
 );
 
+-- Objects that no publication uses any more, until retention has removed them.
+create table app.expired_objects (
+    tier text not null,
+    key text collate "C" not null,
+    primary key (tier, key)
+);
+
 -- What is published becomes the first publication of its key, by the job that published it.
 with item as (
     select i.*, gen_random_uuid() as publication from app.catalog_items i),

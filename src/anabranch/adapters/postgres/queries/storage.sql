@@ -147,7 +147,7 @@ select p.body, coalesce(f.files, '[]') as files
 -- The history of a key, the newest first.
 select p.number, p.action::text, p.id::text as publication, case when p.action <> 'withdraw' then s.number end as shows,
        p.job_id, p.actor, p.reason, p.at, p.id = k.current as current,
-       p.action <> 'withdraw' and (p.source = c.source or exists (
+       p.action <> 'withdraw' and ((p.source = c.source and c.action <> 'withdraw') or exists (
            select from app.former_publications x where x.publication = p.source)) as available
   from app.publication_keys k
   join app.publications c on c.id = k.current

@@ -3,7 +3,7 @@
 -- the number that the caller saw last, and `number` what to roll back to. Content that is shown already, or that the same
 -- job has published before, changes nothing (unless it lacks a manifest that it gets now): an attempt that repeats never
 -- undoes what came after it.
--- Who acts is the job's submitter where there is a job, never what it says (P7). Callers lock the catalog before, and the
+-- Who acts is the job's submitter where there is a job, never what it says (P7); to withdraw, that must be an admin (S6). Callers lock the catalog before, and the
 -- job after. Answers the publications that it made.
 create function app.act_on_publications(
     _kind text, _action app.publication_action, _changes jsonb, _job_id text, _owner text, _actor text, _reason text
@@ -13,12 +13,18 @@ declare
     _made uuid[];
 begin
     perform app.assert_read_committed();
-    select l.scope as owner, coalesce(e.data ->> 'by', l.scope) as actor into _submitter
+    select l.scope as owner, coalesce(e.data ->> 'by', l.scope) as actor,
+           not exists (select from app.keys k where k.key_id = substring(e.data ->> 'by' from '\(([^()]*)\)$')
+                                                and k.scope <> 'admin') as may_withdraw
+      into _submitter
       from (select x.* from app.job_line(_job_id) x order by x.depth desc limit 1) l
       left join app.events e on e.job = l.id and e.seq = 1;
     if found then
         _owner := _submitter.owner;
         _actor := _submitter.actor;
+        if _action = 'withdraw' and not _submitter.may_withdraw then
+            raise exception 'only a job that an admin submitted withdraws what is published' using errcode = 'AN016';
+        end if;
     end if;
     insert into app.publication_keys (kind, key, owner, number)
     select _kind, c.key, _owner, 0 from jsonb_to_recordset(_changes) c(key text)

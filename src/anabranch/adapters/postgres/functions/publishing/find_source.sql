@@ -2,7 +2,8 @@
 -- of a number, or without one the newest before what is shown. available: retention has not removed it.
 create function app.find_source(_kind text, _key text, _action app.publication_action, _number integer)
 returns table (source uuid, available boolean) language sql stable as $$
-    select p.source, p.source = c.source or exists (select from app.former_publications f where f.publication = p.source)
+    select p.source, (p.source = c.source and c.action <> 'withdraw')
+                     or exists (select from app.former_publications f where f.publication = p.source)
       from app.publication_keys k
       join app.publications c on c.id = k.current
       join app.publications p on p.kind = k.kind and p.key = k.key
