@@ -10,6 +10,7 @@ from anabranch.engine.plugin import Registry, load_plugins
 from anabranch.plugins.demo.handlers import chunk_processor, echo, list_items, size_check, sleep
 from anabranch.plugins.demo.handlers import multi_phase as work_in_phases
 from anabranch.plugins.raster.handlers import create_cog, preflight, validate, verify
+from anabranch.plugins.stac.actions import unpublish_item
 from anabranch.plugins.stac.handlers import ensure_collection
 from anabranch.plugins.storage.handlers import stage
 from anabranch.workflows.definition import Workflow
@@ -182,6 +183,29 @@ def process_raster(
         "why": expr.optional(review.why),
         "plan": planned,
     }
+
+
+@workflow("unpublish_raster", name="Unpublish a raster", version=1)
+def unpublish_raster(
+    collection: Annotated[Line, Input(description="The STAC collection of the item.")],
+    item_id: Annotated[Line, Input(description="The id of the item.")],
+    reason: Annotated[str, Input(maximum=1000, description="Why it is withdrawn; stored in the item's history.")],
+    expected: Annotated[
+        int,
+        Input(minimum=1, description="The number of the publication that was seen last; another one is a conflict."),
+    ]
+    | None = None,
+    dry_run: Annotated[bool, Input(description="Whether to show the inventory and change nothing.")] = True,
+    confirm: Annotated[bool, Input(description="Must be true, unless it is a dry run.")] = False,
+) -> Any:
+    """Show what a published item consists of, and withdraw it from its readers once that is confirmed; it can be restored for a while."""  # noqa: E501  # as the file has it
+    named: Any = {"collection": collection, "item": item_id, "reason": reason}
+    inventory = unpublish_item.options(name="inventory")(**named, expected=expected, dry_run=True)
+    last: Any = inventory.number - 1
+    withdraw = unpublish_item.options(name="withdraw", when=dry_run == False)(
+        **named, expected=last, dry_run=False, confirm=confirm
+    )
+    return {"inventory": inventory, "withdrawn": expr.optional(withdraw)}
 
 
 FUNCTIONS = [value for value in list(globals().values()) if isinstance(value, WorkflowFunction)]

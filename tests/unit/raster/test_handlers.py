@@ -40,11 +40,11 @@ def test_e16_stored_parameters_of_handlers_keep_their_names() -> None:
     }
     options = {"source", "input_crs", "target_crs", "raster_type", "tier", "tiling"}
     assert names == {
-        "RasterRequest": options | {"collection", "datetime"},
+        "RasterRequest": options | {"collection", "datetime", "item_id"},
         "ValidateParams": options | {"sha256"},
         "CogParams": {"source", "sha256", "raster", "tier", "target_crs"},
         "VerifyParams": {"source", "sha256", "raster", "cogs", "target_crs"}
-        | {"title", "datetime", "modified", "notices"},
+        | {"item_id", "title", "datetime", "modified", "notices"},
     }
 
 
