@@ -317,7 +317,7 @@ def test_o4_what_an_earlier_release_published_becomes_the_first_publication(
 ) -> None:
     """And its processes go on: they read what they know, and publish."""
     earlier = tmp_path / "src" / "adapters" / "postgres"
-    shutil.copytree(ROOT, earlier, ignore=shutil.ignore_patterns("*.py", "functions", "views", "0022_*", "grants.sql"))
+    shutil.copytree(ROOT, earlier, ignore=shutil.ignore_patterns("*.py", "functions", "views", "0023_*", "grants.sql"))
     (earlier / "functions").mkdir()
     (earlier / "views").mkdir()
     (earlier / "grants.sql").write_text("select 1;")
