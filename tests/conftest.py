@@ -63,10 +63,11 @@ def logs() -> Iterator[None]:
     root, config = logging.getLogger(), structlog.get_config()
     handlers, level = list(root.handlers), root.level
     yield
-    structlog.configure(**config)
-    for name, module in list(sys.modules.items()):
-        if name.startswith("anabranch") and (kept := vars(module).get("log")):
-            vars(kept).pop("bind", None)
+    if structlog.get_config() != config:
+        structlog.configure(**config)
+        for name, module in list(sys.modules.items()):
+            if name.startswith("anabranch") and (kept := vars(module).get("log")):
+                vars(kept).pop("bind", None)
     root.handlers[:] = handlers
     root.setLevel(level)
 

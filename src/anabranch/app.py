@@ -15,6 +15,7 @@ import structlog
 
 from anabranch.adapters.objects.tiers import Place, open_storage
 from anabranch.adapters.postgres.handler_connections import HANDLER_CONNECTIONS, HandlerConnections
+from anabranch.adapters.postgres.schema.support import require_supported
 from anabranch.adapters.postgres.store.inspection import CONNECTIONS as INSPECTION
 from anabranch.adapters.postgres.store.records import PostgresRecords
 from anabranch.adapters.postgres.store.storage_marks import PostgresMarks
@@ -95,18 +96,19 @@ def open_marks(settings: Settings, database_url: str) -> tuple[Storage, dict[str
 
 
 def join(settings: Settings, database_url: str) -> bool:
-    """See that this process uses the storage of the database's other processes: it must not run otherwise.
+    """See that this process can use the database, and uses the storage of its other processes: else it must not run.
 
     False while the storage or the database does not answer, which may do so later; all else is raised.
     """
     try:
+        require_supported(database_url)
         join_storage(*open_marks(settings, database_url))
     except AnabranchError as error:
         reason = {"code": error.code, "reason": error.message, "remedy": error.remedy}
         if isinstance(error, Denied) or not isinstance(error, Unavailable | Refused):
-            log.error("storage.refused", **reason)
+            log.error("start.refused", **reason)
             raise
-        log.warning("storage.waiting", **reason)
+        log.warning("start.waiting", **reason)
         return False
     return True
 

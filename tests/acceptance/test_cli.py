@@ -241,7 +241,7 @@ def test_logs_are_followed_each_once_in_whatever_order_tasks_end(shell: Shell) -
     assert followed == shell.json(f"logs {job_id} --index 2")
 
 
-def test_lines_are_followed_while_their_task_runs(shell: Shell, tmp_path: Path) -> None:
+def test_tn7_lines_are_followed_while_their_task_runs(shell: Shell, tmp_path: Path) -> None:
     job_id = shell(f"submit announces -p file={tmp_path}/go").stdout.strip()
     program = [sys.executable, "-m", "anabranch", "logs", job_id, "-f"]
     with subprocess.Popen(program, env=shell.environment, stdout=subprocess.PIPE, text=True) as following:
@@ -364,8 +364,18 @@ def test_a_file_is_uploaded_and_its_address_passed(shell: Shell, tmp_path: Path)
     shell(f"submit echo -p message=@{tmp_path}/none", code=5)
 
 
+def test_sidecars_go_with_the_raster_that_they_belong_to(shell: Shell, tmp_path: Path) -> None:
+    for name in ("a.tif", "a.tfw", "a.prj", "b.tif"):
+        (tmp_path / name).write_text(name)
+    rows = shell.json(f"submit process_raster -p source=@{tmp_path} -p dry_run=true --wait")
+    assert [Path(row["file"]).name for row in rows] == ["a.tif", "b.tif"]
+    plans = [shell.json(f"status {row['job_id']}")["result"]["plan"] for row in rows]
+    kinds = [sorted(sidecar["kind"] for sidecar in plan["sidecars"]) for plan in plans]
+    assert kinds == [["prj", "world"], []]
+
+
 @pytest.mark.parametrize("command", ["submit", "run"])
-def test_nothing_is_uploaded_for_a_job_with_mistakes_and_all_of_them_are_told(
+def test_tn11_nothing_is_uploaded_for_a_job_with_mistakes_and_all_of_them_are_reported(
     shell: Shell, tmp_path: Path, command: str
 ) -> None:
     (tmp_path / "dem.txt").write_bytes(b"never uploaded")
@@ -382,7 +392,7 @@ def test_nothing_is_uploaded_for_a_job_with_mistakes_and_all_of_them_are_told(
     assert not list((shell.home / "bronze").rglob("dem.txt"))
 
 
-def test_a_job_is_submitted_for_each_file_of_a_folder_or_a_pattern(shell: Shell, tmp_path: Path) -> None:
+def test_tn8_a_job_is_submitted_for_each_file_of_a_folder_or_a_pattern(shell: Shell, tmp_path: Path) -> None:
     for name in ("a.tif", "b.tif", "c.txt", ".hidden"):
         (tmp_path / name).write_text(name)
     (tmp_path / "folder").mkdir()

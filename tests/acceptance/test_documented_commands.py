@@ -23,6 +23,7 @@ import rasterio
 from anabranch.embedded.home import Home
 from anabranch.workflows.functions import WorkflowFunction
 from tests.support.pages import PAGES, ROOT, Block, list_commands, read_blocks
+from tests.support.warm import run_warm_script
 
 API = "http://127.0.0.1:8787"
 NEEDS_ROOT = "sudo apt-get"
@@ -39,6 +40,7 @@ PRINTED = {
     FOLDER: ["delivery/old.tif", "the raster has no CRS", "/stac/collections/delivery/items/"],
     "docs/howto/access.md": ["anb_", "nightly import", "process_raster", "revoked"],
     "docs/howto/approvals.md": ['"item": "atlas"', '"why": "blurred"', "gate.signalled"],
+    "docs/howto/list-a-container.md": ['"source": "bronze://inventory/north.tif"', "storage.total_inventory"],
     "docs/howto/rasters.md": ["/stac/collections/heights/items/", '"approved": true'],
     "docs/howto/retention.md": [
         "jobs that would be removed: 0 (0 completed, 0 failed, 0 cancelled), with 0 tasks",
@@ -50,7 +52,7 @@ PRINTED = {
     WAY_BACK: ["is shown as in number 1", "it can be restored for 30 days", "removed collection terrain"],
     VERIFY: ["verified: 3 files are as they were published"],
     "examples/batch_folder/README.md": ["the level 'n/a' is no number", "batch=may", "readings/oder.csv"],
-    "examples/own_handler/README.md": ["2 passed", '"mean": '],
+    "examples/own_handler/README.md": ["2 passed", '"mean": ', '"collection": "ndvi"'],
     "examples/plugin_package/README.md": ['"u4pruy"', '"u33dbb"'],
     "examples/python_stages/README.md": ['"area_km2": 510065'],
     "examples/workflow_function/README.md": ["read_footprint", '"rasters": 2'],
@@ -86,15 +88,7 @@ class Place:
             **self.variables,
             **variables,
         }
-        done = subprocess.run(
-            ["/bin/bash", "-e", "-c", "\n".join(script)],
-            check=False,
-            cwd=self.folder,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=600,
-        )
+        done = run_warm_script(*script, folder=self.folder, env=environment, timeout=600)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout + done.stderr
 

@@ -1,5 +1,6 @@
 """The page in a real browser: the list, the map, tiles, files and the keyboard."""
 
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from typing import Any
 import imagecodecs
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize, expect, sync_playwright
 from psycopg import Connection
 from psycopg.rows import TupleRow
 
@@ -43,6 +44,7 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+SIZE: ViewportSize = {"width": 800, "height": 480}  # every pixel of the map is drawn without a graphics card
 SLOW_MS = 30_000
 UNKNOWN_TIME = {
     "datetime": None, "start_datetime": "1970-01-01T00:00:00Z", "end_datetime": "2026-11-01T10:00:00Z",
@@ -103,8 +105,19 @@ def served(url: str, home: Path) -> Iterator[Served]:
         yield api
 
 
-def visit(browser: Browser, url: str, **options: Any) -> Visit:
-    made = Visit(browser.new_page(viewport={"width": 1200, "height": 720}, reduced_motion="reduce", **options))
+@pytest.fixture(scope="module")
+def context(browser: Browser) -> Iterator[BrowserContext]:
+    """What pages share: the files that the browser has read and compiled."""
+    with open_context(browser) as opened:
+        yield opened
+
+
+def open_context(browser: Browser, **options: Any) -> BrowserContext:
+    return browser.new_context(viewport=SIZE, reduced_motion="reduce", **options)
+
+
+def visit(context: BrowserContext, url: str) -> Visit:
+    made = Visit(context.new_page())
     made.page.set_default_timeout(SLOW_MS)
     made.page.on("console", lambda message: made.wrong.append(message.text) if message.type == "error" else None)
     made.page.on("pageerror", lambda error: made.wrong.append(str(error)))
@@ -114,8 +127,8 @@ def visit(browser: Browser, url: str, **options: Any) -> Visit:
 
 
 @pytest.fixture
-def visited(browser: Browser, served: Served) -> Iterator[Visit]:
-    made = visit(browser, f"{served.url}/")
+def visited(context: BrowserContext, served: Served) -> Iterator[Visit]:
+    made = visit(context, f"{served.url}/")
     expect(made.page.locator("#items button").first).to_be_visible(timeout=SLOW_MS)
     yield made
     assert made.wrong == []
@@ -133,11 +146,12 @@ def see(page: Page, colour: tuple[int, int, int]) -> Any:  # an array of numpy's
     return np.abs(image - np.array(colour)).max(axis=-1) < 12
 
 
-def find(page: Page, colour: tuple[int, int, int], least: int = 1) -> tuple[int, int]:
-    """The southernmost place of this colour, as soon as there is enough of it: the map fades in what it draws."""
+def find(page: Page, colour: tuple[int, int, int], share: float = 0) -> tuple[int, int]:
+    """The southernmost place of this colour, once the map has this share of it: it fades in what it draws."""
     for _ in range(100):
-        rows, columns = np.nonzero(see(page, colour))
-        if len(rows) >= least:
+        seen = see(page, colour)
+        rows, columns = np.nonzero(seen)
+        if len(rows) and seen.mean() >= share:
             return int(columns[rows.argmax()]), int(rows.max())
     raise AssertionError("the map does not have it")
 
@@ -156,10 +170,10 @@ def test_the_newest_items_come_first_and_more_on_demand(visited: Visit) -> None:
     assert len(set(titles(visited.page))) == 54
 
 
-def test_a_clicked_item_is_drawn_where_it_is(visited: Visit) -> None:
+def test_tn13_a_clicked_item_is_drawn_where_it_is(visited: Visit) -> None:
     choose(visited.page, "classes")
     for colour in ((20, 90, 50), (230, 200, 60), (60, 120, 200), (190, 60, 60)):
-        find(visited.page, colour, least=5_000)
+        find(visited.page, colour, share=0.01)
     tiles = [url for url in visited.asked if "/tiles/WebMercatorQuad/" in url]
     assert tiles
     assert visited.page.locator("#facts h2").inner_text() == "classes"
@@ -167,8 +181,8 @@ def test_a_clicked_item_is_drawn_where_it_is(visited: Visit) -> None:
 
 def test_an_item_across_180_degrees_is_shown_whole(visited: Visit) -> None:
     choose(visited.page, "crossing")
-    find(visited.page, (200, 0, 0), least=30_000)
-    find(visited.page, (0, 0, 200), least=30_000)
+    find(visited.page, (200, 0, 0), share=0.05)
+    find(visited.page, (0, 0, 200), share=0.05)
     red, blue = (np.nonzero(see(visited.page, colour))[1] for colour in ((200, 0, 0), (0, 0, 200)))
     assert red.max() < blue.min() < red.max() + 4  # one beside the other
 
@@ -196,6 +210,51 @@ def test_its_file_can_be_downloaded(visited: Visit, rasters: list[Raster]) -> No
     assert Path(begun.value.path()).read_bytes() == rasters[1].path.read_bytes()
 
 
+def test_tn13_the_address_holds_the_item_and_the_view(visited: Visit, browser: Browser, served: Served) -> None:
+    page = visited.page
+    choose(page, "classes")
+    expect(page).to_have_url(re.compile(r"/#collection=scenes&item=classes&map=[0-9./-]+$"))
+    shared = page.url
+    choose(page, "photo")
+    expect(page).to_have_url(re.compile("item=photo&map="))
+    page.go_back()
+    expect(page.locator("#facts h2")).to_have_text("classes")
+    expect(page).to_have_url(shared)
+    page.go_forward()
+    expect(page.locator("#facts h2")).to_have_text("photo")
+    page.keyboard.press("Escape")
+    assert "item=" not in page.url
+    page.go_back()
+    expect(page.locator("#facts h2")).to_have_text("photo")
+    page.goto(shared.replace("item=classes", "item=gone"))
+    expect(page.locator("#message")).to_contain_text("gone")
+    visited.wrong.clear()  # that there is none
+
+
+def test_tn13_a_shared_address_shows_an_item_that_is_not_on_the_first_page(
+    context: BrowserContext, served: Served
+) -> None:
+    made = visit(context, f"{served.url}/")
+    page = made.page
+    expect(page.locator("#items button")).to_have_count(50)
+    shown = set(titles(page))
+    page.get_by_role("button", name="Show more").click()
+    expect(page.locator("#items button")).to_have_count(54)
+    title = next(title for title in titles(page) if title not in shown)
+    page.locator("#items button", has_text=title).click()
+    expect(page).to_have_url(re.compile(f"item={title}&map="))
+    shared = page.url
+    other = visit(context, shared)
+    expect(other.page.locator("#facts h2")).to_have_text(title)
+    expect(other.page.locator("#items button")).to_have_count(51)
+    other.page.get_by_role("button", name="Show more").click()
+    expect(other.page.locator("#items button")).to_have_count(54)
+    expect(other.page).to_have_url(shared)
+    assert made.wrong == other.wrong == []
+    page.close()
+    other.page.close()
+
+
 def test_an_item_on_the_map_can_be_clicked(visited: Visit) -> None:
     x, y = find(visited.page, DOT)
     visited.page.locator("#map").click(position={"x": x, "y": y - 2})
@@ -215,17 +274,17 @@ def test_the_page_works_by_keyboard(visited: Visit) -> None:
 
 
 def test_it_is_dark_where_that_is_asked_for(browser: Browser, served: Served) -> None:
-    made = visit(browser, f"{served.url}/", color_scheme="dark")
-    expect(made.page.locator("#items button").first).to_be_visible(timeout=SLOW_MS)
-    ground = made.page.evaluate("getComputedStyle(document.body).backgroundColor")
-    assert ground == "rgb(20, 25, 26)"
-    assert made.wrong == []
-    made.page.close()
+    with open_context(browser, color_scheme="dark") as dark:
+        made = visit(dark, f"{served.url}/")
+        expect(made.page.locator("#items button").first).to_be_visible(timeout=SLOW_MS)
+        ground = made.page.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert ground == "rgb(20, 25, 26)"
+        assert made.wrong == []
 
 
-def test_where_nothing_is_the_page_says_what_to_do(browser: Browser, database_url: str, tmp_path: Path) -> None:
+def test_where_nothing_is_the_page_says_what_to_do(context: BrowserContext, database_url: str, tmp_path: Path) -> None:
     with serve_api(database_url, tmp_path / "home") as bare:
-        made = visit(browser, f"{bare.url}/")
+        made = visit(context, f"{bare.url}/")
         expect(made.page.locator("#message")).to_contain_text("anabranch db migrate", timeout=SLOW_MS)
         migrate_catalog(database_url)
         made.page.reload()
@@ -233,10 +292,10 @@ def test_where_nothing_is_the_page_says_what_to_do(browser: Browser, database_ur
         made.page.close()
 
 
-def test_s1_where_keys_are_asked_for_the_page_asks_for_one(browser: Browser, url: str, home: Path) -> None:
+def test_s1_where_keys_are_asked_for_the_page_asks_for_one(context: BrowserContext, url: str, home: Path) -> None:
     key = make_key(url)
     with serve_api(url, home.with_name("keyed"), auth="keys", storage__silver=(home / "silver").as_uri()) as keyed:
-        made = visit(browser, f"{keyed.url}/")
+        made = visit(context, f"{keyed.url}/")
         page, form = made.page, made.page.locator("#ask")
         expect(form).to_contain_text("This API asks for a key.")
         give(page, key[:-1] + ("0" if key[-1] != "0" else "1"))
@@ -244,7 +303,7 @@ def test_s1_where_keys_are_asked_for_the_page_asks_for_one(browser: Browser, url
         give(page, key)
         choose(page, "classes")
         expect(form).to_be_hidden()
-        find(page, (230, 200, 60), least=5_000)
+        find(page, (230, 200, 60), share=0.01)
         with page.expect_download() as begun:
             page.locator("#files a").click()
         assert begun.value.suggested_filename == "classes.tif"
@@ -263,8 +322,8 @@ def give(page: Page, key: str) -> None:
     page.keyboard.press("Enter")
 
 
-def test_the_description_of_the_api_is_a_page_of_its_own(browser: Browser, served: Served) -> None:
-    made = visit(browser, f"{served.url}/docs#submit_job")
+def test_the_description_of_the_api_is_a_page_of_its_own(context: BrowserContext, served: Served) -> None:
+    made = visit(context, f"{served.url}/docs#submit_job")
     page = made.page
     opened = page.locator("details#submit_job")
     expect(opened.locator("summary")).to_contain_text("/api/jobs", timeout=SLOW_MS)

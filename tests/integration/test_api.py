@@ -379,6 +379,30 @@ async def test_o6_mistakes_beside_the_parameters_are_told_with_those_in_them(
     assert [mistake["where"] for mistake in told["errors"]] == ["parameters.z", "parameters.n"]
 
 
+@pytest.mark.parametrize(
+    ("path", "body", "places"),
+    [
+        ("/api/jobs/submit/pair?priority=12&label=x", {"n": "x", "z": 1}, ["query.label.0", "query.priority"]),
+        ("/api/jobs/submit/pair", {"n": "x", "z": 1}, []),
+        ("/api/jobs", {"workflow": "pair", "parameters": {"n": "x", "z": 1}, "priority": 12}, ["body.priority"]),
+        ("/api/jobs", {"workflow": "pair", "parameters": {"n": "x", "z": 1}}, []),
+        ("/ogc/processes/pair/execution", {"inputs": {"n": "x", "z": 1}}, []),
+    ],
+)
+async def test_o6_mistakes_in_query_headers_and_body_are_told_together(
+    api: httpx.AsyncClient, path: str, body: dict[str, Json], places: list[str]
+) -> None:
+    told = problem(await api.post(path, json=body, headers={"Idempotency-Key": "k" * 256}), 422, "request.invalid")
+    found = [mistake["where"] for mistake in told["errors"]]
+    assert sorted(found) == sorted([*places, "header.Idempotency-Key", "parameters.z", "parameters.n"])
+
+
+async def test_o6_a_wrong_query_of_an_unknown_workflow_is_told_with_it(api: httpx.AsyncClient) -> None:
+    told = problem(await api.post("/api/jobs/submit/nothing?priority=12&x=1"), 422, "request.invalid")
+    assert [mistake["where"] for mistake in told["errors"]] == ["query.priority", "query.x", "workflow"]
+    problem(await api.post("/api/jobs/submit/pair", headers={"Idempotency-Key": "k" * 256}), 422, "idempotency.key")
+
+
 async def test_e15_a_submission_after_a_failed_job_names_it(api: httpx.AsyncClient, engine: EngineHarness) -> None:
     job = await submit(api)
     await fail(engine, await claim(engine, 1))

@@ -138,7 +138,20 @@ async def test_ts1_others_are_answered_between_lines_that_are_all_wrong(api: htt
         [many, asyncio.create_task(api.get("/livez"))], return_when=asyncio.FIRST_COMPLETED
     )
     assert many not in ended_first[0]
-    assert len((await many).text.splitlines()) == 5_000
+    assert len((await many).text.splitlines()) == 1_001
+
+
+async def test_ts1_lines_that_are_mostly_wrong_are_answered_up_to_a_thousand(api: httpx.AsyncClient) -> None:
+    *described, last = await post(api, line(1) + b"x\n" * 20_000)
+    assert [answer["line"] for answer in described] == list(range(1, 1_101))
+    assert (last["line"], last["status"], last["code"]) == (1_101, 422, "bulk.refused")
+    assert last["detail"] == "1,099 lines were refused and 1 accepted; no more were read"
+
+
+async def test_lines_of_which_half_are_right_are_all_answered(settings: Settings, database_url: str) -> None:
+    async with serving(settings.model_copy(update={"max_bulk_bytes": 1_000_000}), database_url) as api:
+        answers = await post(api, (line(1) + b"x\n") * 1_200)
+    assert [answer["status"] for answer in answers[1:]] == [422, 200] * 1_199 + [422]
 
 
 async def test_blank_lines_are_counted_and_not_answered(api: httpx.AsyncClient) -> None:

@@ -382,6 +382,7 @@ def test_e5_the_handler_role_publishes_and_touches_nothing_else(
         "find_origin",
         "find_provenance",
         "hold_attempt",
+        "is_related",
         "list_extents",
         "list_files",
         "now",

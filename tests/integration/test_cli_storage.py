@@ -45,7 +45,7 @@ def test_a_file_goes_to_a_tier_and_on_and_back(run: Run, file: Path, tmp_path: P
     assert (code, found["address"], found["size"]) == (0, "gold://b.tif", 4)
 
 
-def test_folders_are_copied_both_ways_and_between_tiers(run: Run, file: Path, tmp_path: Path) -> None:
+def test_tn8_folders_are_copied_both_ways_and_between_tiers(run: Run, file: Path, tmp_path: Path) -> None:
     (tmp_path / "in" / "deep").mkdir(parents=True)
     for name in ("a.tif", "deep/b.tif"):
         (tmp_path / "in" / name).write_text(name)

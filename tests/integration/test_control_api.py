@@ -176,7 +176,7 @@ async def test_a_gate_is_signalled_once(api: httpx.AsyncClient) -> None:
     assert (wrong.status_code, wrong.json()["code"]) == (404, "gate.not_found")
 
 
-async def test_a_gate_refuses_what_is_not_its_answer_and_goes_on_waiting(api: httpx.AsyncClient) -> None:
+async def test_tn12_a_gate_refuses_what_is_not_its_answer_and_goes_on_waiting(api: httpx.AsyncClient) -> None:
     job_id = await submit(api, "review")
     asked: Any = await status(api, job_id, "waiting")  # JSON
     (gate,) = asked["nodes"]

@@ -71,6 +71,7 @@ BROKEN = {
     "e17_events": "delete from app.events where kind = 'job.submitted'",
     "e17_states": "update app.nodes set state = 'failed' where state = 'completed'",
     "e21_sessions": "update app.claims set session = 12345",
+    "e22_limits": "insert into app.limits values ('queue', 'default', 5, false, '', 'test', now())",
     "o5_remains": """
         insert into app.tombstones
         select id, job_id, identity, ordinal, scope, workflow, state, created_at, finished_at, now()

@@ -106,6 +106,57 @@ async def test_every_form_of_handler_runs(database_url: str, tmp_path: Path) -> 
     assert measured == [({"seen": 1, "rows": 7},)]
 
 
+GATED = """
+from anabranch import Job, handler, register_job
+
+@register_job
+class Reviewed(Job):
+    job_type = "reviewed"
+    stages = [
+        {"number": 1, "name": "work", "task_type": "reviewed.work", "parallelism": "fixed", "count": 2},
+        {"number": 2, "name": "review", "type": "gate", "answer": {"approved": {"type": "boolean", "required": True}}},
+        {"number": 3, "name": "keep", "task_type": "reviewed.keep", "depends_on_stage": 2},
+        {"number": 4, "name": "all", "task_type": "reviewed.all", "parallelism": "fan_in",
+         "depends_on_stage": [1, 2, 3]},
+    ]
+
+    def create_tasks_for_stage(self, stage, params, job_id, previous_results):
+        if stage == 1:
+            return [{"n": 1}, {"n": 2}]
+        (answer,) = previous_results
+        return [{"n": 3}] if answer["result"]["approved"] else []
+
+@handler("reviewed.work")
+def work(params):
+    return params["n"]
+
+@handler("reviewed.keep")
+def keep(params):
+    return params["n"]
+
+@handler("reviewed.all")
+def all_of(params):
+    return [task["result"] for task in params["previous_results"]]
+"""
+
+
+@pytest.mark.parametrize(("approved", "kept"), [(True, [3]), (False, [])])
+async def test_a_gate_among_stages_waits_and_gives_its_answer_to_the_next(
+    database_url: str, tmp_path: Path, approved: bool, kept: list[Json]
+) -> None:
+    plugins = tmp_path / "plugins"
+    plugins.mkdir()
+    (plugins / "gated.py").write_text(GATED)
+    async with opened(database_url, tmp_path, plugins) as stack:
+        job_id = await stack.submit("reviewed")
+        waiting = await stack.until(job_id, lambda job: job.job.state is JobState.WAITING)
+        assert build_job(waiting).stage == 2
+        answer: dict[str, Json] = {"approved": approved}
+        assert await stack.gateway.controls.signal(job_id, "review", answer, "ann")
+        job = await stack.wait(job_id)
+        assert (job.job.error, job.job.result) == (None, {"all": [1, 2, answer, *kept]})
+
+
 async def test_a_class_is_made_once_in_each_process(database_url: str, tmp_path: Path) -> None:
     async with opened(database_url, tmp_path, PLUGINS / "forms") as stack:
         job = await stack.run("forms", forms=[f"class {number}" for number in range(10)])

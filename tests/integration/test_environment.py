@@ -3,7 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,10 @@ from anabranch.adapters.postgres.database import Database, query_text
 from anabranch.adapters.postgres.schema.migrate import migrate
 from anabranch.adapters.postgres.store.vitals import PostgresVitals
 from anabranch.api.health.diagnosis import diagnose
+from anabranch.app import open_results
 from anabranch.canonical import encode
 from anabranch.engine.child_jobs import ChildJobs
+from anabranch.engine.live_session import HeldTask, LiveSession
 from anabranch.engine.model import (
     Answer,
     AttemptProgress,
@@ -33,7 +35,11 @@ from anabranch.engine.model import (
 from anabranch.engine.plugin import Registry
 from anabranch.engine.ports import ClaimRequest, Holdings, Refused, Submission
 from anabranch.engine.task_parameters import Definitions
+from anabranch.engine.worker.children import Children
+from anabranch.engine.worker.dispatcher import WorkerOptions
 from anabranch.engine.worker.reporter import Reporter
+from anabranch.engine.worker.runner import Runner
+from anabranch.engine.worker.worker import TaskLoop
 from anabranch.errors import Unavailable
 from anabranch.gateway import Gateway
 from anabranch.settings import Settings
@@ -119,6 +125,34 @@ async def test_a4_a_report_that_the_server_always_breaks_off_keeps_no_other_wait
         job = await stack.submit("tricky", acts=["fine"] * 8)
         await stack.until(job, lambda job: job.nodes[0].tasks.completed == 7)
     assert (await stack.wait(job)).job.state is JobState.COMPLETED
+
+
+async def test_a1_a_report_that_always_fails_shows_its_reason_while_others_are_sent(
+    engine: EngineHarness, database_url: str, tmp_path: Path
+) -> None:
+    await engine.submit(fan_out(3))
+    claims, live = await engine.claim(), LiveSession(engine.session)
+    live.tasks |= {claim.key: HeldTask(claim, 0.0) for claim in claims}
+    with closing(Children(1, [])) as children:
+        results = open_results(Settings(home=tmp_path))
+        runner = Runner(engine.store, Registry(), children, results, tmp_path, engine.session)
+        loop = TaskLoop(engine.store, runner, live, WorkerOptions([], 1, timedelta(0), tmp_path))
+        with failing(database_url, "outcomes", "XX000", of="when (new.idx = 0)"):
+            loop._outbox.write(tried(claims))
+            while len(loop._outbox) > 1:
+                await take_turn(loop)
+                assert "not now" in (live.trouble or "")
+        while len(loop._outbox):
+            await take_turn(loop)
+        await take_turn(loop)
+        runner.close()
+    assert live.trouble is None
+
+
+async def take_turn(loop: TaskLoop) -> bool:
+    """A turn of a worker that has no reason to wait before the next."""
+    loop._wake.set()
+    return await loop._try_turn()
 
 
 @pytest.mark.slow
@@ -296,13 +330,17 @@ async def test_a5_a_right_whose_reply_was_lost_is_free_again(engine: EngineHarne
     assert len(await engine.store.take_rights(await engine.new_session(), 10)) == 1
 
 
+@pytest.mark.parametrize("key", ["kind", "later"])
 async def test_a13_a_right_that_cannot_be_spent_comes_back_later_and_says_why(
-    engine: EngineHarness, database_url: str, clock: Clock
+    engine: EngineHarness, database_url: str, clock: Clock, key: str
 ) -> None:
+    """As where a later release stored the definition, with a kind of node or a key of its own."""
     await engine.submit(fan_out(1))
     await engine.end(await engine.claim())
     run_sql(
-        database_url, """update app.workflows set definition = jsonb_set(definition, '{nodes,0,kind}', '"later"')"""
+        database_url,
+        "update app.workflows set definition = jsonb_set(definition, array['nodes', '0', %s], '\"later\"')",
+        key,
     )
     await engine.store.end_session(engine.session, "test")
     async with open_harness(database_url) as other:
@@ -623,6 +661,23 @@ async def test_trouble_that_lasts_shows_in_health(engine: EngineHarness, clock: 
         await signs.close()
     assert parts["troubles"].status == "degraded"
     assert "for 6 minutes: the disk is full" in parts["troubles"].detail
+
+
+async def test_a1_trouble_that_lasts_makes_only_those_stuck_whose_tasks_it_holds_for_long(
+    engine: EngineHarness, database_url: str, clock: Clock
+) -> None:
+    """One report can't be sent, and others are."""
+    bad = await engine.submit(fan_out(1), name="bad")
+    pulse, (claim,) = engine.store.pulse(), await engine.claim()
+    held = Holdings([InHand(claim.fence, started=True)], trouble="not now")
+    pulse.beat(engine.session, held)
+    clock.advance(timedelta(minutes=6))
+    await engine.submit(fan_out(1), name="good")
+    await engine.claim()
+    pulse.beat(engine.session, held)
+    pulse.close()
+    assert (await engine.reads.job(bad.job_id)).waiting_for == ("node work: not now",)
+    assert run_sql(database_url, "select job_id from app.stuck_jobs") == [(bad.job_id,)]
 
 
 async def test_a11_a_lane_that_is_alone_and_served_does_not_time_out(

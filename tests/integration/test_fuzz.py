@@ -358,10 +358,10 @@ def chosen_seed(config: pytest.Config, default: int | None = None) -> int:
     return seed
 
 
-def test_ts1_hostile_input_gets_an_answer(served: Served, pytestconfig: pytest.Config) -> None:
+def test_s7_ts1_hostile_input_gets_an_answer(served: Served, pytestconfig: pytest.Config) -> None:
     attack(served, chosen_seed(pytestconfig, 1), least=20, seconds=3)
 
 
 @pytest.mark.slow
-def test_ts1_hostile_input_gets_an_answer_for_a_minute(served: Served, pytestconfig: pytest.Config) -> None:
+def test_s7_ts1_hostile_input_gets_an_answer_for_a_minute(served: Served, pytestconfig: pytest.Config) -> None:
     attack(served, chosen_seed(pytestconfig), least=100, seconds=60)

@@ -113,3 +113,84 @@ def look(sandbox: Sandbox, path: Path, folder: Path) -> object:
     # All of the folder may be read, as where the kernel has no Landlock: the other locks must hold by themselves.
     arguments = {"path": str(path), "options": options, "settings": settings}
     return sandbox.run("look", arguments, limits=LIMITS, writes=[scratch], reads=[folder])
+
+
+def linked(folder: Path, secret: Path) -> Path:
+    """An HDF5 file with a dataset that is a link into another file."""
+    import h5py
+
+    with h5py.File(folder / "linked.h5", "w") as file:
+        file["heights"] = h5py.ExternalLink(str(secret), "/secret")
+    return folder / "linked.h5"
+
+
+def virtual(folder: Path, secret: Path) -> Path:
+    """An HDF5 file with a virtual dataset of another file."""
+    import h5py
+
+    layout = h5py.VirtualLayout(shape=(60, 70), dtype="int16")
+    layout[:] = h5py.VirtualSource(str(secret), "secret", shape=(60, 70))
+    with h5py.File(folder / "virtual.h5", "w") as file:
+        file.create_virtual_dataset("heights", layout, fillvalue=1)
+    return folder / "virtual.h5"
+
+
+def external(folder: Path, secret: Path) -> Path:
+    """An HDF5 file with a dataset whose bytes are those of another file."""
+    import h5py
+
+    with h5py.File(folder / "external.h5", "w") as file:
+        file.create_dataset("heights", (60, 70), "int16", external=[(str(secret), 2048, 60 * 70 * 2)])
+    return folder / "external.h5"
+
+
+def spilled(folder: Path, secret: Path) -> Path:
+    """An Erdas Imagine file whose pixels are in another file."""
+    from rasterio.shutil import copy
+
+    plain = make_raster(folder / "plain.tif", hills(70, 60) * 0 + SECRET)
+    copy(plain, folder / "spilled.img", driver="HFA", USE_SPILL="YES")
+    return folder / "spilled.img"
+
+
+@pytest.mark.parametrize("attack", [linked, virtual, external, spilled], ids=lambda attack: attack.__name__)
+def test_s4_a_file_that_names_another_does_not_read_it(
+    sandbox: Sandbox, tmp_path: Path, attack: Callable[[Path, Path], Path]
+) -> None:
+    """Landlock keeps the other file closed; its value is found neither in the answer nor in what was written."""
+    import h5py
+    import numpy as np
+
+    secret = tmp_path / "secret.h5"
+    with h5py.File(secret, "w") as file:
+        file["secret"] = np.full((60, 70), SECRET, "int16")
+    path = attack(tmp_path, secret)
+    assert leaks(sandbox, path, tmp_path / "open", reads=[tmp_path])  # it is an attack
+    assert not leaks(sandbox, path, tmp_path / "closed", reads=[path])
+
+
+def leaks(sandbox: Sandbox, path: Path, scratch: Path, reads: list[Path]) -> bool:
+    """Whether the secret is in the answer, or in what was written."""
+    scratch.mkdir()
+    arguments = {"source": str(path), "folder": str(scratch), "choice": {}, "settings": {"raster_memory_mb": 256}}
+    try:
+        found = str(sandbox.run("extract", arguments, limits=LIMITS, writes=[scratch], reads=reads))
+    except TaskError as error:
+        found = f"{error.message} {error.remedy}"
+    written = b"".join(file.read_bytes() for file in scratch.rglob("*") if file.is_file())
+    pixels = (struct.pack("<h", SECRET) * 4, struct.pack("<f", SECRET) * 4)
+    return str(SECRET) in found or any(each in written for each in pixels)
+
+
+def test_s4_without_landlock_formats_that_may_name_files_are_refused(tmp_path: Path) -> None:
+    made = Sandbox("anabranch.plugins.raster.sandbox_functions", gdal_environment(256), newest_landlock=0)
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    path = linked(tmp_path, tmp_path / "secret.h5")
+    arguments = {"source": str(path), "folder": str(scratch), "choice": {}, "settings": {"raster_memory_mb": 256}}
+    try:
+        with pytest.raises(TaskError) as refused:
+            made.run("extract", arguments, limits=LIMITS, writes=[scratch], reads=[path])
+    finally:
+        made.close()
+    assert refused.value.code == "raster.unconfined"

@@ -93,7 +93,7 @@ def problem(answer: httpx.Response, status: int, code: str) -> dict[str, Any]:  
         "a=" + "-" * 4_000 + "1",
     ],
 )
-def test_ts1_a_hostile_filter_is_refused_at_once(served: Served, api: httpx.Client, path: str, text: str) -> None:
+def test_s7_ts1_a_hostile_filter_is_refused_at_once(served: Served, api: httpx.Client, path: str, text: str) -> None:
     peak = memory(served, "VmHWM")
 
     def refuse() -> None:
@@ -121,7 +121,7 @@ def test_ts1_an_ordinary_filter_takes_no_memory(served: Served, api: httpx.Clien
     ids=["marks", "names", "long"],
 )
 @pytest.mark.parametrize("path", ["/api/jobs/validate", "/ogc/processes/process_raster/execution"])
-def test_ts1_hostile_parameters_are_refused_at_once(
+def test_s7_ts1_hostile_parameters_are_refused_at_once(
     served: Served, api: httpx.Client, path: str, parameters: dict[str, Any]
 ) -> None:
     body = {"inputs": parameters} if "ogc" in path else {"workflow": "process_raster", "parameters": parameters}
@@ -236,7 +236,7 @@ def test_ts1_the_process_has_a_memory_limit(served: Served) -> None:
     assert memory(served, "VmPeak") < 2 * 2**20  # what it takes ordinarily is far below
 
 
-def test_ts1_at_the_memory_limit_a_request_gets_an_error_and_the_process_goes_on(
+def test_s7_ts1_at_the_memory_limit_a_request_gets_an_error_and_the_process_goes_on(
     served: Served, api: httpx.Client
 ) -> None:
     image = f"{HILLS}/preview/2000x2000.npy"

@@ -75,7 +75,7 @@ async def test_logs_are_picked_by_node_index_and_attempt(engine: EngineHarness) 
     assert [await pick(index=index) for index in ("2", "00", "x", "9" * 30)] == [[]] * 4
 
 
-async def test_logs_are_picked_by_their_end(engine: EngineHarness) -> None:
+async def test_tn7_logs_are_picked_by_their_end(engine: EngineHarness) -> None:
     job_id = (await engine.submit(fan_out(3))).job_id
     again, failed, fine = await engine.claim()
     await report(engine, [again], Ended.HANDED_BACK)

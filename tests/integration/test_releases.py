@@ -4,6 +4,7 @@ import importlib.util
 import re
 import shutil
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
@@ -17,10 +18,25 @@ from anabranch.adapters.postgres.connect import Role, connect
 from anabranch.adapters.postgres.schema.check import check
 from anabranch.adapters.postgres.schema.files import ROOT, Files
 from anabranch.adapters.postgres.schema.migrate import Applied, migrate, redeploy, status
+from anabranch.app import run_orchestrator, run_worker
+from anabranch.engine.model import LimitKind
 from anabranch.errors import Conflict, DefinitionError
+from anabranch.gateway import Gateway
+from anabranch.settings import Settings
+from tests.support.engine import EngineHarness, fan_out
 from tests.support.small_schema import SmallSchema
 
 REPOSITORY = Path(__file__).parents[2]
+# A migration that came later, taken back: what it made, and the tables that it replaced.
+UNDO_PUBLICATIONS = """
+    drop view app.current_publications cascade;
+    drop table app.publications, app.publication_keys, app.published_files, app.former_publications,
+               app.superseded_jobs, app.expired_objects cascade;
+    drop type app.publication_action cascade;
+    create table app.manifests (collection text, item text, envelope text, signing_key text);
+    create table app.outputs (job_id text, name text, kind text, tier text, key text, media_type text, size bigint,
+                              sha256 text, collection text, item text);
+"""
 SOON = timedelta(milliseconds=300)
 SLOW_INDEX = "create index concurrently if not exists things_size on app.things (size);\n"
 
@@ -99,6 +115,30 @@ def test_a8_a_release_that_can_t_use_the_database_is_refused(
     assert caught.value.code == "database.newer"
     assert status(small, files=schema.files).problem == caught.value.message
     assert not status(small, files=schema.files).current
+
+
+@pytest.mark.parametrize("start", [run_worker, run_orchestrator])
+def test_a8_a_process_of_a_release_that_can_t_use_the_database_does_not_start(
+    database_url: str, tmp_path: Path, start: Callable[[Settings, str], None]
+) -> None:
+    run(database_url, "update app.deployment set release = 9999, oldest_release = 9998")
+    with pytest.raises(Conflict, match="release 9999 of the schema, for release 9998 and later; this is") as caught:
+        start(Settings(home=tmp_path), database_url)
+    assert caught.value.code == "database.newer"
+    assert run(database_url, "select from app.sessions") == []
+
+
+async def test_a8_an_api_of_a_release_that_can_t_use_the_database_does_not_start(
+    database_url: str, tmp_path: Path
+) -> None:
+    run(database_url, "update app.deployment set release = 9999, oldest_release = 9998")
+    gateway = Gateway(Settings(home=tmp_path), database_url)
+    await gateway.open()
+    try:
+        with pytest.raises(Conflict, match="for release 9998 and later"):
+            await gateway.ready()
+    finally:
+        await gateway.close()
 
 
 def test_a8_a_file_that_changes_without_a_new_number_is_deployed(small: str, schema: SmallSchema) -> None:
@@ -214,3 +254,23 @@ def test_b12_two_processes_that_migrate_do_not_wait_for_each_other_for_ever(smal
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda _: migrate(small, files=schema.files), range(4)))
     assert sorted(applied.migrations for applied in found) == [(), (), (), ("0002_list",)]
+
+
+async def test_o4_what_runs_under_the_limits_of_an_older_database_is_counted(
+    engine: EngineHarness, database_url: str
+) -> None:
+    await engine.submit(fan_out(5))
+    for kind, name in ((LimitKind.QUEUE, "default"), (LimitKind.HANDLER, "do"), (LimitKind.HANDLER, "other")):
+        await engine.store.limit(kind, name, {"most": 4}, "test")
+    claims = await engine.claim(3)
+    run(database_url, "drop function app.note_running() cascade; drop table app.limit_changes")
+    run(database_url, UNDO_PUBLICATIONS, Role.OWNER)
+    run(database_url, "delete from app.migrations where name >= '0022'")
+    run(database_url, "update app.deployment set release = 48, functions_checksum = 'of release 48'")
+    assert migrate(database_url).migrations == ("0022_limits", "0023_publications")
+
+    summed = "select kind, name, (app.read_running(kind, name)).running from app.limits order by 1, 2"
+    assert run(database_url, summed) == [("handler", "do", 3), ("handler", "other", 0), ("queue", "default", 3)]
+    await engine.end(claims[:1])
+    assert len(await engine.claim(5)) == 2
+    assert run(database_url, summed) == [("handler", "do", 4), ("handler", "other", 0), ("queue", "default", 4)]

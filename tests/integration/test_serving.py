@@ -147,7 +147,7 @@ def test_documents_that_the_caller_has_are_not_sent_again(api: httpx.Client, pat
     assert api.head(path).status_code == 200
 
 
-def test_our_client_reads_items_and_names_their_tiles(served: Served, api: httpx.Client) -> None:
+def test_tn15_our_client_reads_items_and_names_their_tiles(served: Served, api: httpx.Client) -> None:
     with Client(served.url) as client:
         found = {item.id: item for item in client.items("scenes", bbox=[-180, -90, 180, 90])}
         hills = client.item("scenes", "hills")
@@ -900,6 +900,7 @@ def test_the_page_is_whole_and_asks_nobody_else(api: httpx.Client) -> None:
         "key.js",
         "map.js",
         "items.js",
+        "address.js",
         "facts.js",
         "tiles.js",
         "land.geojson",

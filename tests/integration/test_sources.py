@@ -99,6 +99,20 @@ def test_the_least_recently_used_goes_first(storage: Storage, sources: Sources, 
     assert (tmp_path / "again").read_bytes() == b"b" * 400
 
 
+@pytest.mark.parametrize("lost", ["", "removed"])
+def test_the_noted_size_of_the_cache_is_that_of_its_files(
+    storage: Storage, sources: Sources, tmp_path: Path, lost: str
+) -> None:
+    """While there is room, only the note is read: the files of a cache may be many."""
+    note = tmp_path / "cache" / "total"
+    for turn, name in enumerate("abcd"):
+        storage.put(f"bronze://{name}", name.encode() * (300 + turn))
+        sources.fetch(storage, parse_address(f"bronze://{name}"), tmp_path / f"{turn}")
+        assert int(note.read_text()) == sum(file.stat().st_size for file in cached(tmp_path)) <= 1_000
+        if lost:
+            note.unlink()
+
+
 @pytest.mark.parametrize("most", [0, 3])
 def test_what_is_larger_than_the_cache_is_fetched_and_not_kept(storage: Storage, tmp_path: Path, most: int) -> None:
     storage.put(A, b"data")

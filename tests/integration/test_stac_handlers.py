@@ -48,6 +48,14 @@ workflow_id: add
 inputs: {items: {type: array, required: true}}
 nodes: {items: {handler: stac.register_items, params: {collection: heights, items: "{{ inputs.items }}"}}}
 """
+ALONE = """
+workflow_id: alone
+inputs: {item: {type: object, required: true}, create: {type: boolean, required: true}}
+nodes:
+  publish:
+    handler: stac.register_item
+    params: {collection: heights, item: "{{ inputs.item }}", create_collection: "{{ inputs.create }}"}
+"""
 OUTER = """
 workflow_id: outer
 inputs: {first: {type: array, required: true}, second: {type: object, required: true}}
@@ -63,9 +71,20 @@ async def stack(catalog_url: str, tmp_path: Path) -> AsyncIterator[Stack]:
     (tmp_path / "plugins").mkdir()
     (tmp_path / "plugins" / "catalogue.yaml").write_text(WORKFLOW)
     (tmp_path / "plugins" / "add.yaml").write_text(ADD)
+    (tmp_path / "plugins" / "alone.yaml").write_text(ALONE)
     (tmp_path / "plugins" / "outer.yaml").write_text(OUTER)
     async with open_stack(catalog_url, tmp_path, [str(tmp_path / "plugins")]) as opened:
         yield opened
+
+
+async def test_a_missing_collection_is_created_only_for_an_item_that_asks_for_it(stack: Stack) -> None:
+    refused = await stack.run("alone", item=raster_facts("a"), create=False)
+    assert refused.job.error
+    assert refused.job.error.code == "catalog.no_collection"
+    for name in ("a", "b"):
+        job = await stack.run("alone", item=raster_facts(name), create=True)
+        (publish,) = await stack.tasks(job, "publish")
+        assert publish.result == {"items": [{"collection": "heights", "id": name}], "changed": 1}
 
 
 async def test_c1_a_job_publishes_items_that_name_it_and_what_it_ran(stack: Stack, catalog_url: str) -> None:

@@ -653,6 +653,45 @@ async def test_b6_a_child_that_cannot_be_reported_keeps_no_other(
     assert await engine.state(parent) is JobState.COMPLETED
 
 
+def spoil(url: str, event: str, row: str) -> None:
+    """Let a change of some row fail, as where its page is damaged."""
+    ask(url, f"""create function app.spoil() returns trigger language plpgsql as $$
+            begin raise exception 'it is damaged' using errcode = 'XX001'; end; $$;
+        create trigger spoil before {event} for each row when ({row}) execute function app.spoil()""")  # fmt: skip
+
+
+async def test_b6_a_child_that_cannot_be_taken_keeps_no_other(
+    engine: EngineHarness, database_url: str, clock: Clock
+) -> None:
+    parent = await begin_children(engine, 3)
+    _, rights = await engine.end(await engine.claim())
+    spoil(database_url, "update of taken_until on app.children", "old.idx = 0")
+    await engine.advance(rights)
+    reported = "select o.idx from app.outcomes o join app.lanes l on l.id = o.lane where l.node = 'subs' order by 1"
+    assert ask(database_url, reported) == [(1,), (2,)]
+
+    ask(database_url, "drop function app.spoil() cascade")
+    await engine.advance(await collect_children(engine.store, engine.session, engine.results))
+    assert await engine.state(parent) is JobState.COMPLETED
+
+
+async def test_b6_a_wait_that_cannot_end_keeps_no_other(engine: EngineHarness, database_url: str, clock: Clock) -> None:
+    bad, *others = [
+        await engine.submit(Workflow("w", (make_node("wait", kind=Kind.WAIT, duration_seconds=5),)), n=n)
+        for n in range(3)
+    ]
+    spoil(database_url, "insert on app.rights", "new.purpose = 'wait' and new.job = 1")
+    clock.advance(6 * SECOND)
+    await engine.take_free()
+    assert [await engine.state(job.job_id) for job in others] == [JobState.COMPLETED] * 2
+    assert await engine.state(bad.job_id) is JobState.WAITING
+
+    ask(database_url, "drop function app.spoil() cascade")
+    clock.advance(MINUTE)
+    await engine.take_free()
+    assert await engine.state(bad.job_id) is JobState.COMPLETED
+
+
 class FullResults(Results):
     """Results for which there is no room for a while."""
 

@@ -190,7 +190,7 @@ class Stage(Scene):
             call("cancel orphan", "cancel_orphan", self._id("orphan0"), True),
             call("cancel last orphan", "cancel_orphan", self._id("orphan1"), False),
             call("apply the child's end", "apply", ending.id, own, ending.takes, ending.version, parent["end"]),
-            call("take children", "take_ended_children", other, 10),
+            call("take children", "take_ended_children", other, 10, None),
             call("end child", "end_child", own, self._id("child0"), encode(_report(first)), first.token),
             call(
                 "fail child",
@@ -212,6 +212,7 @@ class Stage(Scene):
             call("claim limited too", "claim", other, ["limited", "plan:child"], 3, "{}", True),
             call("turn limited", "turn", own, _reports([parent["limited"]]), ["limited"], 10, "{}"),
             call("lower", "limit", "key", "scarce", '{"most": 1}', "test"),
+            call("limit parent", "limit", "workflow", "parent", '{"most": 50}', "test"),
             call("pause", "limit", "key", "scarce", '{"paused": true}', "test"),
             call("unlimit", "limit", "key", "scarce", '{"most": null}', "test"),
             call("heal", "heal_holds", 100, 0, 2**62),
@@ -321,6 +322,16 @@ MEETINGS = [
     (("pause", "follow limits"), ("limited", "limit")),
     (("claim limited too", "follow limits"), ("limited", "limit")),
     (("spawn", "claim limited too"), ("subs",)),
+    (("lower", "turn limited"), ("limited", "limit")),
+    (("lower", "follow limits"), ("limit",)),
+    (("limit parent", "lower"), ("limit",)),
+    (("limit parent", "turn limited"), ("limited", "limit")),
+    (("limit parent", "claim limited too"), ("limited", "limit")),
+    (("limit parent", "spawn"), ("subs", "parent")),
+    (("limit parent", "end child"), ("subs", "ended child")),
+    (("limit parent", "cancel parent"), ("parent", "subs")),
+    (("limit parent", "apply the child's end"), ("parent", "subs")),
+    (("limit parent", "release dead"), ("old",)),
 ]
 
 
@@ -328,7 +339,7 @@ async def test_every_transition_changes_something_when_alone(stage: Stage, datab
     """Except those that put right what another left."""
     async with open_connections(database_url, 1) as connections:
         idle = await stage.find_idle(connections, stage.actors.values())
-    assert idle == ["heal", "follow limits", "reconcile"]
+    assert idle == ["heal", "reconcile"]
 
 
 async def test_e3_e6_e7_two_transitions_in_any_order(stage: Stage, database_url: str) -> None:
@@ -367,6 +378,8 @@ async def test_e6_e7_any_two_transitions_that_meet_inside_their_statements(stage
         ("end child", "spawn", "cancel parent"),
         ("claim limited", "claim limited too", "turn limited"),
         ("claim limited", "unlimit", "pause"),
+        ("limit parent", "turn limited", "spawn"),
+        ("lower", "claim limited", "turn limited"),
         ("retry", "report old", "release dead"),
     ],
     ids=", ".join,

@@ -27,7 +27,8 @@ HASTY = "-c deadlock_timeout=20ms -c statement_timeout=15s"
 # Parents before those that refer to them.
 TABLES = (
     "workflows", "sessions", "jobs", "nodes", "lanes", "items", "claims", "due", "outcomes", "attempts", "checkpoints",
-    "traces", "rights", "waits", "signals", "children", "limits", "events", "duties", "clock", "staged_items",
+    "traces", "rights", "waits", "signals", "children", "limits", "limit_changes", "events", "duties", "clock",
+    "staged_items",
 )  # fmt: skip
 
 # One row for each thing that is wrong. Every transition must leave none, in whatever order it met the others. A node
@@ -112,6 +113,12 @@ AUDIT = """
      where not exists (select from app.rights r where r.job = w.job and r.node = w.node)
     union all
     select 'job ' || job_id || ' is stuck' from app.stuck_jobs
+    union all
+    select 'limit of ' || m.kind || ' ' || m.name || ' sums up to ' || r.running || ', but runs: ' || r.counted
+      from (select x.*, (app.read_running(x.kind, x.name)).running, app.count_running(x.kind, x.name) as counted
+              from app.limits x) r
+      join app.limits m using (kind, name)
+     where m.most is not null and r.running <> r.counted
 """
 
 

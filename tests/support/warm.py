@@ -22,7 +22,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import IO
 
-__all__ = ["WarmProcess", "run_warm", "start_warm"]
+__all__ = ["WarmProcess", "run_warm", "run_warm_script", "start_warm"]
 
 MAX_REQUEST_BYTES = 1 << 17
 NUMBER = struct.Struct("q")
@@ -84,13 +84,20 @@ def start_warm(
     arguments: Sequence[str], env: Mapping[str, str], *, stdout: IO[bytes], stderr: IO[bytes]
 ) -> WarmProcess:
     """Start a command in this environment, its output in these files."""
+    with Path(os.devnull).open("rb") as stdin:
+        streams = [stdin.fileno(), stdout.fileno(), stderr.fileno()]
+        return WarmProcess(ask(_server(), arguments, env, streams))
+
+
+def ask(server: socket.socket, arguments: Sequence[str], env: Mapping[str, str], streams: Sequence[int]) -> int:
+    """Ask for a process with these standard streams; the descriptor to read from: its pid, then how it ended."""
     result, answers = os.pipe()
     try:
         request = json.dumps([list(arguments), dict(env), str(Path.cwd())]).encode()
-        socket.send_fds(_server(), [request], [stdout.fileno(), stderr.fileno(), answers])
+        socket.send_fds(server, [request], [*streams, answers])
     finally:
         os.close(answers)
-    return WarmProcess(result)
+    return result
 
 
 def run_warm(*arguments: str, env: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
@@ -100,6 +107,18 @@ def run_warm(*arguments: str, env: Mapping[str, str]) -> subprocess.CompletedPro
         stdout.seek(0)
         stderr.seek(0)
         return subprocess.CompletedProcess(arguments, code, stdout.read().decode(), stderr.read().decode())
+
+
+def run_warm_script(
+    *script: str, folder: Path, env: Mapping[str, str], timeout: float
+) -> subprocess.CompletedProcess[str]:
+    """Run a script of bash in which `anabranch` is a command of this process's server, and no program of its own."""
+    server = _server().fileno()
+    function = f'anabranch() {{ {sys.executable} -I -S {__file__} {server} "$@"; }}; export -f anabranch'
+    return subprocess.run(
+        ["/bin/bash", "-e", "-c", "\n".join((function, *script))],
+        check=False, cwd=folder, env=dict(env), capture_output=True, text=True, timeout=timeout, pass_fds=[server],
+    )  # fmt: skip
 
 
 @functools.cache
@@ -137,17 +156,17 @@ class _Forks:
                     return
 
     def _fork(self) -> bool:
-        request, descriptors, *_ = socket.recv_fds(self._control, MAX_REQUEST_BYTES, 3)
+        request, descriptors, *_ = socket.recv_fds(self._control, MAX_REQUEST_BYTES, 4)
         if not request:
             return False
         server, pid = os.getpid(), os.fork()
         if pid == 0:
             self._control.detach()
             arguments, env, folder = json.loads(request)
-            become(arguments, env, folder, outputs=descriptors[:2], server=server)
-        *outputs, answers = descriptors
-        for output in outputs:
-            os.close(output)
+            become(arguments, env, folder, streams=descriptors[:3], server=server)
+        *streams, answers = descriptors
+        for stream in streams:
+            os.close(stream)
         os.write(answers, NUMBER.pack(pid))
         self._answers[os.pidfd_open(pid)] = pid, answers
         return True
@@ -160,7 +179,7 @@ class _Forks:
         os.close(answers)
 
 
-def become(arguments: list[str], env: dict[str, str], folder: str, *, outputs: list[int], server: int) -> None:
+def become(arguments: list[str], env: dict[str, str], folder: str, *, streams: list[int], server: int) -> None:
     """Be the process of a command, and end as it does."""
     from anabranch.cli.main import main
     from anabranch.engine.worker.parent_death import die_with_parent
@@ -170,17 +189,31 @@ def become(arguments: list[str], env: dict[str, str], folder: str, *, outputs: l
         os.kill(os.getpid(), signal.SIGKILL)
     os.setsid()
     sys.modules["__main__"] = ModuleType("__main__")  # which processes that it starts would import
-    for standard, output in enumerate(outputs, start=1):
-        os.dup2(output, standard)
+    for standard, stream in enumerate(streams):
+        os.dup2(stream, standard)
+    # Those that there are would seek in a pipe, since the server's are not pipes.
+    sys.stdin, sys.stdout = os.fdopen(0, closefd=False), os.fdopen(1, "w", closefd=False)
+    sys.stderr = os.fdopen(2, "w", 1, errors="backslashreplace", closefd=False)
     os.closerange(3, os.sysconf("SC_OPEN_MAX"))
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(env)
+    sys.path[:0] = [entry for entry in env.get("PYTHONPATH", "").split(os.pathsep) if entry]
     sys.argv[1:] = arguments
     main()
 
 
-if __name__ == "__main__":
+def call(server: socket.socket, arguments: list[str]) -> None:
+    """Be a command of a script: wait for the process that is it, and end as that does."""
+    with os.fdopen(ask(server, arguments, os.environ, [0, 1, 2]), "rb") as answers:
+        answers.read(NUMBER.size)  # its pid
+        (code,) = NUMBER.unpack(answers.read(NUMBER.size))
+    sys.exit(code if code >= 0 else 128 - code)
+
+
+if __name__ == "__main__" and len(sys.argv) > 2:
+    call(socket.socket(fileno=int(sys.argv[1])), sys.argv[2:])
+elif __name__ == "__main__":
     import anabranch.api.main  # noqa: F401  # the API imports it by its name
     from anabranch.cli.commands import COMMANDS
 

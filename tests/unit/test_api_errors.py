@@ -156,7 +156,7 @@ async def test_ts1_of_very_many_mistakes_the_first_are_told_and_the_others_count
     assert answer.status_code == 422
     errors = answer.json()["errors"]
     assert len(errors) == 101
-    assert errors[-1] == {"where": "body", "detail": "It has 900 more mistakes"}
+    assert errors[-1] == {"where": "body", "detail": "there are 900 more mistakes"}
 
 
 @pytest.mark.parametrize(

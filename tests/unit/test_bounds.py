@@ -10,6 +10,7 @@ from anabranch.canonical import decode
 from anabranch.engine.worker.handler import handler
 from anabranch.errors import DefinitionError, InputError
 from anabranch.workflows.definition import Workflow
+from anabranch.workflows.inputs import Input
 from anabranch.workflows.nodes import Kind, Spread
 from anabranch.workflows.stages import Declaration, declare
 from anabranch.workflows.validation import require_sound
@@ -99,3 +100,17 @@ def test_b14_a_count_parameter_beyond_all_bounds_is_refused_at_submission() -> N
 def test_e16_what_was_pinned_before_there_were_bounds_is_read() -> None:
     pinned = Workflow("job", (make_node("one", "do", retry=Retry(max_attempts=10**6)),))
     assert Workflow.from_json(decode(pinned.text)) == pinned
+
+
+@pytest.mark.parametrize("place", ["", "nodes.0", "nodes.0.retry", "nodes.1", "inputs.n"])
+def test_e16_what_a_later_release_pinned_with_keys_of_its_own_is_not_read(place: str) -> None:
+    """To run it without what they say would be another workflow."""
+    nodes = (make_node("one", "do", retry=Retry(max_attempts=2)), make_node("two", "do", kind=Kind.FAN_OUT, source=[1]))
+    stored: Any = decode(Workflow("job", nodes, inputs={"n": Input(type="integer")}).text)
+    assert Workflow.from_json(stored).nodes == nodes
+    part = stored
+    for key in filter(None, place.split(".")):
+        part = part[int(key) if key.isdigit() else key]
+    part["later"] = 1
+    with pytest.raises(ValueError, match="later"):
+        Workflow.from_json(stored)

@@ -40,7 +40,7 @@ from anabranch.embedded.processes import Process, boot_id, identify
 from anabranch.embedded.supervisor import Supervisor
 from anabranch.engine.ports import SessionGone
 from anabranch.errors import AnabranchError, Conflict, DefinitionError, InputError, NotFound, Permanent, Unavailable
-from anabranch.settings import load_settings
+from anabranch.settings import Settings, load_settings
 from tests.support.waiting import PATIENCE_SECONDS
 
 HEAVY = {
@@ -235,7 +235,7 @@ def test_a_stack_that_fails_in_the_background_says_what_it_would_in_the_foregrou
 
 @pytest.mark.parametrize("command", ["up", "up --detach", "run hello_world"])
 @pytest.mark.parametrize("plugin", ["/nowhere/plugins", "no_such_plugin"])
-def test_a_stack_is_not_started_without_a_plugin_that_the_settings_name(
+def test_tn14_a_stack_is_not_started_without_a_plugin_that_the_settings_name(
     command: str, plugin: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ANABRANCH_PORT", "0")
@@ -499,7 +499,7 @@ ValueError: no
         (["--level", "error", "--grep", "slow"], []),
     ],
 )
-def test_lines_of_logs_are_picked_by_level_and_pattern(
+def test_tn7_lines_of_logs_are_picked_by_level_and_pattern(
     options: list[str], kept: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = read(Log, {"task_id": "a", "node": "work", "index": 0, "attempt": 1, "log": LINES, "metrics": None})
@@ -579,7 +579,7 @@ PUBLISHED = {
         (
             PUBLISHED,
             [
-                ("map", "http://x/"),
+                ("map", "http://x/#collection=scenes&item=a+b"),
                 ("item", "http://x/stac/collections/scenes/items/a%20b"),
                 ("tiles", "http://x/raster/collections/scenes/items/a%20b/WebMercatorQuad/tilejson.json"),
                 ("file", "http://x/files/current/scenes/a%20b/a.tif"),
@@ -592,7 +592,7 @@ PUBLISHED = {
         (None, []),
     ],
 )
-def test_a_publishing_job_ends_with_links(result: object, links: list[tuple[str, str]]) -> None:
+def test_tn15_a_publishing_job_ends_with_links(result: object, links: list[tuple[str, str]]) -> None:
     assert find_links("http://x", job(status="completed", result=result)) == links
 
 
@@ -908,9 +908,14 @@ def test_a_workflow_of_a_plugin_that_the_running_stack_lacks_says_so(
     assert explained.message.endswith(f"; the running stack was started without plugin {tmp_path}/new")
 
 
-def test_a_stack_that_stays_uses_the_configured_port_if_it_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tn10_a_stack_that_stays_uses_the_configured_port_if_it_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
     ports: list[int] = []
-    monkeypatch.setattr(start, "start", lambda settings: ports.append(settings.port))
+
+    def run(settings: Settings) -> Stack:
+        ports.append(settings.port)
+        return Stack(boot_id(), Process(0, 0), f"http://127.0.0.1:{settings.port}")
+
+    monkeypatch.setattr(start, "start", run)
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         monkeypatch.setenv("ANABRANCH_PORT", str(port))
@@ -918,6 +923,29 @@ def test_a_stack_that_stays_uses_the_configured_port_if_it_is_free(monkeypatch: 
     for stays in (True, False):
         start.start_for_command(stays=stays)
     assert ports == [0, port, 0]
+
+
+def test_tn10_a_home_whose_own_port_was_in_use_keeps_the_one_of_its_links(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as own, socket.create_server(("127.0.0.1", 0)) as chosen:
+        own_port, link_port = (one.getsockname()[1] for one in (own, chosen))
+
+        class Configured(Settings):
+            port: int = own_port
+
+        stack = Stack(boot_id(), Process(0, 0), f"http://127.0.0.1:{link_port}")
+        monkeypatch.setattr(start, "start", lambda _: stack)
+        monkeypatch.setattr(start, "prepare", lambda quiet, **given: Configured(home=home, **given))
+        with Home(home).locked():
+            start.start_for_command(stays=True)
+        capsys.readouterr()
+        assert start.keep_port(Configured(home=home)).port == own_port
+        assert capsys.readouterr().err == (
+            f"port {link_port} of earlier links is in use by another process; the stack uses {own_port}\n"
+        )
+    assert start.keep_port(Configured(home=home)).port == link_port
+    assert start.keep_port(Configured(home=home, port=4711)).port == 4711
 
 
 def test_processes_are_ended_when_the_code_of_a_plugin_changes(home: Path, tmp_path: Path) -> None:

@@ -279,7 +279,7 @@ def test_all_events_come_page_by_page(server: Script, client: Client) -> None:
     ]
 
 
-def test_all_logs_come_page_by_page(server: Script, client: Client) -> None:
+def test_tn7_all_logs_come_page_by_page(server: Script, client: Client) -> None:
     log = {"task_id": "abc-work-0", "node": "work", "index": 0, "attempt": 1, "log": "hello\n", "metrics": None}
     server.say((200, {"items": [log], "next": "1.0.1"}), (200, {"items": [log], "next": None}))
 

@@ -15,6 +15,7 @@ from anabranch.engine.transitions import Facts, LaneEnded
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.nodes import Spread, StageNode
 from anabranch.workflows.stages import classes_in, declare
+from anabranch.workflows.yaml.load import load_yaml
 
 JOB = "ab" * 32
 
@@ -319,3 +320,38 @@ def test_a_model_with_an_alias_is_stored_as_it_was_given() -> None:
     given = declared.check({"blobName": "a.tif"})
     assert given == {"blobName": "a.tif"}
     assert len(declared.plan(declared.workflow.nodes[0], given, JOB, [])) == 1
+
+
+REVIEW = {"approved": {"type": "boolean", "required": True}}
+
+
+def declare_stages(*stages: dict[str, Any]) -> Workflow:
+    numbered = [{"number": number, "name": f"s{number}", **stage} for number, stage in enumerate(stages, 1)]
+    return declare(
+        type("Reviewed", (Job,), {"job_type": "reviewed", "stages": numbered, "max_parallel_tasks": 2})
+    ).workflow
+
+
+def test_a_stage_can_be_a_gate_as_a_file_declares_it() -> None:
+    work = {"task_type": "echo"}
+    gate = {"type": "gate", "timeout_minutes": 5, "answer": REVIEW, "on_failure": "continue"}
+    found = declare_stages(work, gate, {**work, "type": "task"}).node("s2")
+    file = "{workflow_id: a, nodes: {s1: {handler: echo}, s2: {type: gate, depends_on: s1, timeout_seconds: 300,"
+    file += " on_failure: continue, answer: {approved: {type: boolean, required: true}}}}}"
+    assert found == load_yaml(file, "a.yaml").require().node("s2")
+
+
+@pytest.mark.parametrize(
+    ("stages", "message"),
+    [
+        ([{"type": "gate", "answr": REVIEW}], "a gate has no key 'answr'"),
+        ([{"type": "gate", "task_type": "echo"}], "a gate has no key 'task_type'"),
+        ([{"type": "gate", "answer": {"n": {"type": "odd"}}}], "type is one of"),
+        ([{"type": "door"}], "stage 1: type is task or gate, not 'door'"),
+        ([{"type": "gate"}, {"task_type": "a", "parallelism": "match_previous"}], "stage 1 is a gate"),
+        ([{"type": "gate"}, {"task_type": "a", "uses_lineage": True}], "stage 1 is a gate"),
+    ],
+)
+def test_mistakes_in_a_gate_of_stages_are_named(stages: list[dict[str, Any]], message: str) -> None:
+    with pytest.raises(DefinitionError, match=message):
+        declare_stages(*stages)

@@ -34,4 +34,4 @@ def test_a_staged_file_is_known_by_its_content_and_a_replaced_one_is_refused(ctx
     assert stage(StageParams(source=SOURCE), ctx) == Staged(source=SOURCE, name="a.tif", size=3, sha256=digest)
     with pytest.raises(Permanent) as refused:
         stage(StageParams(source=SOURCE, tag="of another"), ctx)
-    assert refused.value.code == "storage.changed"
+    assert refused.value.code == "source.changed"

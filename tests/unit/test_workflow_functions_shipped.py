@@ -9,10 +9,10 @@ from anabranch import Input, choose, end, expr, gate, item, task, wait, workflow
 from anabranch.engine.plugin import Registry, load_plugins
 from anabranch.plugins.demo.handlers import chunk_processor, echo, list_items, size_check, sleep
 from anabranch.plugins.demo.handlers import multi_phase as work_in_phases
-from anabranch.plugins.raster.handlers import create_cog, preflight, validate, verify
+from anabranch.plugins.raster.handlers import create_cogs, list_times, preflight, validate, verify
 from anabranch.plugins.stac.actions import unpublish_item
-from anabranch.plugins.stac.handlers import ensure_collection
-from anabranch.plugins.storage.handlers import stage
+from anabranch.plugins.storage.handlers import list_files, stage
+from anabranch.plugins.storage.inventory import analyse_files, total_inventory
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.functions import WorkflowFunction
 from anabranch.workflows.nodes import EndNode
@@ -105,7 +105,41 @@ def weigh_lots(lots: list[int] = [3, 5, 8]) -> Any:  # noqa: B006  # read once
 Line = Annotated[str, Input(format="line")]
 
 
-@workflow("process_raster", name="Publish a raster", version=3)
+FOUND = (
+    "count", "total_bytes", "more", "extensions", "sizes", "kinds", "largest", "newest", "failed", "failures", "noted",
+    "notes", "proposed", "proposals", "outputs",
+)  # fmt: skip
+
+
+@workflow("list_container", name="List a container")
+def list_container(
+    folder: Annotated[
+        Line, Input(description="The folder, like bronze://delivery, or bronze:// for the whole container.")
+    ],
+    extensions: Annotated[
+        list[Any], Input(maximum=100, description="Only files with these extensions, like [tif, jp2].")
+    ] = [],  # noqa: B006  # read once
+    min_bytes: Annotated[int, Input(minimum=0, description="Only files of at least this size.")] = 0,
+    max_bytes: Annotated[int, Input(minimum=0, description="Only files of at most this size.")] | None = None,
+    limit: Annotated[int, Input(minimum=1, maximum=50_000, description="The most files that are listed.")] = 10_000,
+    geospatial: Annotated[
+        bool,
+        Input(
+            description="Whether to read the first bytes of each file, classify it,"
+            " and group sidecars with their main files."
+        ),
+    ] = False,
+) -> Any:
+    """List the files below a folder of a tier, count them by extension and size, and propose what can be published."""
+    chosen: Any = {"extensions": extensions, "min_bytes": min_bytes, "max_bytes": max_bytes, "limit": limit}
+    listed = list_files(folder=folder, **chosen, name="list")
+    analysed = analyse_files.map(listed.files, name="analyse", batch_size=500, files=item, geospatial=geospatial)
+    parts = analysed.fold({"parts": {"collect": "part"}}, name="all").parts
+    totals: Any = total_inventory(parts=parts, geospatial=geospatial, more=listed.more, name="totals")
+    return {name: totals[name] for name in FOUND}
+
+
+@workflow("process_raster", name="Publish a raster", version=5)
 def process_raster(
     source: Annotated[
         str, Input(format="address", description="The address of the file, like bronze://uploads/…/dem.tif.")
@@ -119,6 +153,30 @@ def process_raster(
         ),
     ]
     | None = None,
+    variable: Annotated[
+        Line,
+        Input(
+            maximum=200,
+            description="The variable of a netCDF, HDF5 or GRIB file that has several; an error lists them.",
+        ),
+    ]
+    | None = None,
+    time: Annotated[
+        Line,
+        Input(
+            maximum=200,
+            description="The time of a variable that has several, like 2026-03-21T10:15:00Z,"
+            " or all for a band for each.",
+        ),
+    ]
+    | None = None,
+    sidecars: Annotated[
+        list[Any],
+        Input(
+            maximum=4,
+            description="The addresses of files that belong to the raster: a world file, .prj, .msk or .aux.xml.",
+        ),
+    ] = [],  # noqa: B006  # read once
     input_crs: Annotated[Line, Input(description="The CRS of a file that has none, like EPSG:25832.")] | None = None,
     target_crs: Annotated[Line, Input(description="The CRS to publish in; without it the source's is kept.")]
     | None = None,
@@ -146,16 +204,32 @@ def process_raster(
 ) -> Any:
     """Check a raster, turn it into a Cloud-Optimized GeoTIFF, verify that against the source, and publish it as a STAC item."""  # noqa: E501  # as the file has it
     about: Any = {"input_crs": input_crs, "target_crs": target_crs, "raster_type": raster_type, "tier": tier}
+    chosen: Any = {"variable": variable, "time": time}
     planned = preflight(
-        source=source, collection=collection, item_id=item_id, **about, tiling=tiling, datetime=datetime
+        source=source,
+        collection=collection,
+        item_id=item_id,
+        **about,
+        tiling=tiling,
+        datetime=datetime,
+        **chosen,
+        sidecars=sidecars,
     )
-    staged = stage(source=source, tag=planned.tag, when=dry_run == False)
-    checked = validate(source=source, sha256=staged.sha256, **about, tiling=tiling)
-    file: Any = {"source": source, "sha256": staged.sha256, "raster": checked.raster}
-    cogs = create_cog.map(checked.tiers, name="cogs", **file, tier=item, target_crs=target_crs)
+    checked = validate(
+        source=source,
+        tag=planned.tag,
+        pin=planned.pin,
+        **about,
+        tiling=tiling,
+        **chosen,
+        sidecars=planned.sidecars,
+        when=dry_run == False,
+    )
+    file: Any = {"source": source, "sha256": checked.sha256, "pin": planned.pin, "raster": checked.raster}
+    made = create_cogs.options(name="cogs")(**file, tiers=checked.tiers, target_crs=target_crs)
     verified = verify(
         **file,
-        cogs=cogs.items,
+        cogs=made.cogs,
         target_crs=target_crs,
         item_id=item_id,
         title=title,
@@ -171,9 +245,8 @@ def process_raster(
     review = gate("review", timeout_seconds=2592000, answer=answer, description=said, after=verified)
     decide = choose(review.approved == True, None, end("put_aside"), name="decide")
     route = choose(approval, decide, None, name="route")
-    ready = ensure_collection.options(name="collection", after_any=[route, decide])(id=collection)
-    publishing: Any = {"collection": collection, "item": verified.item, "reason": reason}
-    publish = task("stac.register_item").options(name="publish", after=ready)(**publishing)
+    publishing: Any = {"collection": collection, "item": verified.item, "reason": reason, "create_collection": True}
+    publish = task("stac.register_item").options(name="publish", after_any=[route, decide])(**publishing)
     return {
         "outputs": expr.default(verified.outputs, []),
         "items": expr.default(publish.items, []),
@@ -183,6 +256,39 @@ def process_raster(
         "why": expr.optional(review.why),
         "plan": planned,
     }
+
+
+@workflow("process_raster_times", name="Publish each time of a variable", version=1)
+def process_raster_times(
+    source: Annotated[
+        str, Input(format="address", description="The address of the file, like bronze://uploads/…/era5.nc.")
+    ],
+    variable: Annotated[
+        Line, Input(maximum=200, description="The variable, where the file has several; an error lists them.")
+    ]
+    | None = None,
+    collection: Annotated[Line, Input(description="The STAC collection that the items join.")] = "process_raster",
+    input_crs: Annotated[Line, Input(description="The CRS of a file that has none, like EPSG:25832.")] | None = None,
+    target_crs: Annotated[Line, Input(description="The CRS to publish in; without it the source's is kept.")]
+    | None = None,
+    raster_type: Annotated[Line, Input(description="What the raster shows, where its pixels don't say; see the kinds.")]
+    | None = None,
+    approval: Annotated[
+        bool, Input(description="Whether a person must approve each item before it is published.")
+    ] = False,
+) -> Any:
+    """List the times of a variable of a netCDF, HDF5 or GRIB file, and publish each as a STAC item by a job of process_raster."""  # noqa: E501  # as the file has it
+    staged = stage(source=source)
+    listed = list_times.options(name="times")(source=source, sha256=staged.sha256, variable=variable)
+    about: Any = {"input_crs": input_crs, "target_crs": target_crs, "raster_type": raster_type, "approval": approval}
+    each = (
+        workflow_named("process_raster")
+        .options(name="each", concurrency=8)
+        .map(listed.times, source=source, variable=listed.variable, time=item, collection=collection, **about)
+    )
+    folds = {name: {"concat": name} for name in ("outputs", "items", "warnings")}
+    every = each.fold(folds, name="all")
+    return {"times": listed.times, "outputs": every.outputs, "items": every.items, "warnings": every.warnings}
 
 
 @workflow("unpublish_raster", name="Unpublish a raster", version=1)

@@ -43,7 +43,7 @@ def check_body(model: type[Model], given: Mapping[str, Json]) -> Model:
     try:
         return model.model_validate(given)
     except ValidationError as error:
-        raise InvalidRequest.of(error.errors(), "body") from error
+        raise InvalidRequest.of(error, "body") from error
 
 
 JsonBody = Annotated[JsonObject, Depends(read_object)]

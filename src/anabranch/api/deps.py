@@ -35,6 +35,7 @@ __all__ = [
     "LoopBeat",
     "Needs",
     "needs",
+    "read_key",
 ]
 
 IDEMPOTENCY_KEY = r"[\x20-\x7e]{1,255}"
@@ -71,7 +72,7 @@ async def get_caller(request: Request) -> Caller:
     return Caller(request.state.principal, request.state.correlation_id)
 
 
-async def get_idempotency_key(request: Request) -> str | None:
+def read_key(request: Request) -> str | None:
     """The idempotency key of the request, if it has one."""
     given = request.headers.getlist("Idempotency-Key")
     if given and (len(given) > 1 or not re.fullmatch(IDEMPOTENCY_KEY, given[0])):
@@ -79,6 +80,10 @@ async def get_idempotency_key(request: Request) -> str | None:
             "idempotency.key", "an Idempotency-Key must be one line of 1 to 255 printable ASCII characters"
         )
     return given[0] if given else None
+
+
+async def _get_key(request: Request) -> str | None:
+    return read_key(request)
 
 
 CurrentGateway = Annotated[Gateway, _state("gateway")]
@@ -90,7 +95,7 @@ CurrentJobWatcher = Annotated[JobWatcher, _state("job_watcher")]
 CurrentServing = Annotated[Serving, _state("serving")]
 CurrentTick = Annotated[LoopBeat, _state("tick")]
 CurrentCaller = Annotated[Caller, Depends(get_caller)]
-GivenKey = Annotated[str | None, Depends(get_idempotency_key)]
+GivenKey = Annotated[str | None, Depends(_get_key)]
 
 
 class Needs(SecurityBase):

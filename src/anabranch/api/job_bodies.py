@@ -1,17 +1,20 @@
-"""Jobs as bodies ask for them: all mistakes at once, those in the parameters beside those in the rest."""
+"""Jobs as requests ask for them: all mistakes at once, in parameters, the rest of the body, query and headers."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
+from fastapi import Request
 from pydantic import ValidationError
 
 from anabranch.api.answers.errors import InvalidRequest, Mistake, list_mistakes
-from anabranch.api.requests import JobRequest
+from anabranch.api.requests import JobRequest, SubmitQuery
 from anabranch.canonical import Json
 from anabranch.contract.jobs import CheckedJob
-from anabranch.errors import AnabranchError, InputError
+from anabranch.errors import AnabranchError
 from anabranch.gateway import Gateway
 
-__all__ = ["check_job", "read_job"]
+__all__ = ["check_job", "find_all_mistakes", "read_job", "read_submit_query"]
+
+PLACES = {"idempotency.key": "header.Idempotency-Key", "workflow.not_found": "workflow"}
 
 
 def read_job(given: Mapping[str, Json], gateway: Gateway) -> JobRequest:
@@ -19,9 +22,7 @@ def read_job(given: Mapping[str, Json], gateway: Gateway) -> JobRequest:
     try:
         return JobRequest.model_validate(given)
     except ValidationError as error:
-        raise InvalidRequest(
-            [*InvalidRequest.of(error.errors(), "body").mistakes, *_find_mistakes(given, gateway)]
-        ) from error
+        raise InvalidRequest([*InvalidRequest.of(error, "body").mistakes, *_find_mistakes(given, gateway)]) from error
 
 
 def check_job(given: Mapping[str, Json], gateway: Gateway) -> CheckedJob:
@@ -32,12 +33,39 @@ def check_job(given: Mapping[str, Json], gateway: Gateway) -> CheckedJob:
     return CheckedJob(wanted.workflow, parameters, wanted.priority or declared.workflow.priority)
 
 
-def _find_mistakes(given: Mapping[str, Json], gateway: Gateway) -> Iterator[Mistake]:
+def read_submit_query(request: Request) -> SubmitQuery:
+    """The query of a submission; read by its route, so that its mistakes are reported with those in the body."""
+    given = request.query_params
+    try:
+        return SubmitQuery.model_validate(
+            {name: given.getlist(name) if name == "label" else given[name] for name in given}
+        )
+    except ValidationError as error:
+        raise InvalidRequest.of(error, "query") from error
+
+
+def find_all_mistakes(*checks: Callable[[], object]) -> AnabranchError:
+    """What these checks of a request refuse: the error of the only one that does, or every mistake in one."""
+    errors = []
+    for check in checks:
+        try:
+            check()
+        except AnabranchError as error:
+            errors.append(error)
+    return errors[0] if len(errors) == 1 else InvalidRequest([one for error in errors for one in _list(error)])
+
+
+def _find_mistakes(given: Mapping[str, Json], gateway: Gateway) -> Sequence[Mistake]:
     workflow, parameters = given.get("workflow"), given.get("parameters", {})
     if not isinstance(workflow, str) or not isinstance(parameters, dict):
-        return
+        return ()
     try:
         gateway.declaration(workflow).check(parameters)
     except AnabranchError as error:
-        where = "parameters" if isinstance(error, InputError) else "workflow"
-        yield from list_mistakes(error) or [Mistake(where=where, detail=error.message)]
+        return _list(error)
+    return ()
+
+
+def _list(error: AnabranchError) -> Sequence[Mistake]:
+    where = PLACES.get(error.code, "parameters")
+    return list_mistakes(error) or [Mistake(where=where, detail=error.message)]

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from anabranch.bench.handlers import KINDS
 from anabranch.bench.pictures import make_pictures
 from anabranch.bench.processes import BenchProcesses
+from anabranch.bench.processor_time import processor_seconds
 from anabranch.bench.statistics import StatisticsReader
 from anabranch.bench.workflows import CHAIN, EXPRESSIONS, FAN_OUT, ONE_TASK
 from anabranch.canonical import Json, JsonObject
@@ -72,6 +73,7 @@ class JobFigures:
     job_p50_ms: float
     job_p99_ms: float
     wal_bytes_per_job: float
+    cpu_ms_per_job: dict[str, float]
 
 
 class Bench:
@@ -148,12 +150,12 @@ class Bench:
         scope, jobs = _token(), len(each)
         (after,) = await self._statistics.row("newest_job")
         (wal,) = await self._statistics.row("wal")
-        begun = time.monotonic()
+        begun, busy = time.monotonic(), processor_seconds()
         left = iter(each)
         await asyncio.gather(*(self._submit_each(workflow, left, scope) for _ in range(min(CONCURRENT_SUBMITS, jobs))))
         while (found := await self._statistics.row("open_jobs", after=after, scope=scope))[0]:
             await self._pause(begun)
-        wall = time.monotonic() - begun
+        wall, busy_after = time.monotonic() - begun, processor_seconds()
         (wal_after,) = await self._statistics.row("wal")
         if found[1]:
             raise AnabranchError("bench.wrong", f"{found[1]} of {jobs} jobs did not complete: {found[2]}")
@@ -166,6 +168,9 @@ class Bench:
             job_p50_ms=_ms(p50),
             job_p99_ms=_ms(p99),
             wal_bytes_per_job=round((wal_after - wal) / jobs, 1),
+            cpu_ms_per_job={
+                part: round(1000 * (seconds - busy.get(part, 0.0)) / jobs, 1) for part, seconds in busy_after.items()
+            },
         )
 
     async def _submit_each(self, workflow: str, left: Iterator[Mapping[str, Json]], scope: str) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 from anabranch.client.calls import Call
 from anabranch.client.paths import segment
@@ -10,7 +10,8 @@ from anabranch.contract.answer import JsonObject, Page, read
 from anabranch.contract.catalog import Item
 
 __all__ = [
-    "current_file_path", "file_path", "item_path", "items_call", "published_path", "tile_path", "tilejson_path",
+    "current_file_path", "file_path", "item_path", "items_call", "map_path", "published_path", "tile_path",
+    "tilejson_path",
 ]  # fmt: skip
 
 GRID = "WebMercatorQuad"
@@ -35,6 +36,11 @@ def _read_page(raw: JsonObject) -> Page[Item]:
 def item_path(collection: str, item: str) -> str:
     """The path of an item."""
     return f"/stac/collections/{segment(collection)}/items/{segment(item)}"
+
+
+def map_path(collection: str, item: str) -> str:
+    """The path of the page with an item chosen."""
+    return f"/#{urlencode({'collection': collection, 'item': item})}"
 
 
 def tilejson_path(collection: str, item: str) -> str:

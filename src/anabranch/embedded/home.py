@@ -52,6 +52,7 @@ class Home:
         self._key_file = self.path / "run" / "key"
         self._cluster_file = self.path / "cluster.json"
         self._elsewhere_file = self.path / "elsewhere"
+        self._port_file = self.path / "port"
         self._lock: int | None = None
 
     @property
@@ -135,6 +136,15 @@ class Home:
     def clear_key(self) -> None:
         """Remove the key."""
         self._key_file.unlink(missing_ok=True)
+
+    def read_port(self) -> int | None:
+        """The port that links of this home have, where it is not the configured one."""
+        text = _read(self._port_file).strip()
+        return int(text) if text.isascii() and text.isdecimal() and int(text) < 2**16 else None
+
+    def write_port(self, port: int) -> None:
+        """Record the port of links that were printed."""
+        _write(self._port_file, str(port))
 
     def read_cluster_folders(self) -> dict[str, Path]:
         """The folders of the cluster that are not inside the home, by name."""

@@ -39,7 +39,6 @@ from anabranch.engine.transitions import (
     Started,
     TimeUp,
     Transition,
-    Value,
     Values,
 )
 from anabranch.errors import AnabranchError, Unavailable
@@ -184,11 +183,11 @@ class Advancer:
             planned = plan(workflow, facts, _event(view), values)
             if not isinstance(planned, Needs):
                 return planned
-            found: dict[tuple[str | int, ...], Value] = {}
-            for ref in planned.references:
-                look_up = self._outputs.look_up_items if ref in planned.sources else self._outputs.look_up
-                found[ref.path] = await look_up(view.job_id, ref)
-            values = {**values, **found}
+            plain = [ref for ref in planned.references if ref not in planned.sources]
+            looked_up = await self._outputs.look_up(view.job_id, plain) if plain else []
+            values = {**values, **{ref.path: value for ref, value in zip(plain, looked_up, strict=True)}}
+            for ref in planned.references & planned.sources:
+                values = {**values, ref.path: await self._outputs.look_up_items(view.job_id, ref)}
 
     def _ring(self, view: RightView, transitions: Sequence[Transition]) -> None:
         for change in transitions:

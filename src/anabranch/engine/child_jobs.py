@@ -13,6 +13,7 @@ from anabranch.engine.submission import Submission
 from anabranch.engine.task_parameters import Definitions
 from anabranch.errors import AnabranchError, Unavailable
 from anabranch.storage.results import Results
+from anabranch.workflows.definition import Workflow
 from anabranch.workflows.stages import Declaration
 
 __all__ = ["ChildJobs", "collect_children", "is_child_job"]
@@ -44,9 +45,16 @@ class ChildJobs:
         known = self._registry.declarations.get(workflow.id)
         declared = known if known and known.workflow.hash == workflow.hash else Declaration(workflow)
         scope = f"job:{lane.job_id}/{lane.node}/{claim.index}/{lane.generation}"
-        checked = await asyncio.to_thread(declared.check, params)
+        checked = await asyncio.to_thread(declared.check, _leave_out_nulls(workflow, params))
         child = Submission(workflow, checked, scope, workflow.priority, False, lane.correlation_id, begins=True).sound()
         return await self._queue.spawn(claim, child, self._session)
+
+
+def _leave_out_nulls(workflow: Workflow, params: JsonObject) -> JsonObject:
+    """The parameters without nulls for inputs that are not required: they come from optional references."""
+    declared = workflow.inputs or {}
+    optional = {name for name, wanted in declared.items() if not wanted.required and wanted.type != "any"}
+    return {name: value for name, value in params.items() if value is not None or name not in optional}
 
 
 async def collect_children(store: JobStore, session: SessionId, results: Results) -> list[TakenRight]:

@@ -12,7 +12,6 @@ from anabranch.engine.transitions import (
     ABSENT,
     MAX_ITEMS,
     MAX_OUTPUT_BYTES,
-    Absent,
     SetJob,
     TooLarge,
     Transition,
@@ -31,9 +30,12 @@ class Outputs:
         self._store = store
         self.results = results
 
-    async def look_up(self, job_id: str, reference: Reference) -> Json | Absent | TooLarge:
-        """The value of a reference; ABSENT if it does not exist, TooLarge if it exceeds what expressions may read."""
-        found = await self._store.node_value(job_id, reference)
+    async def look_up(self, job_id: str, references: Sequence[Reference]) -> list[Value]:
+        """The values of references; ABSENT if one does not exist, TooLarge if it exceeds what expressions may read."""
+        found = await self._store.node_values(job_id, references)
+        return [await self._read(value, reference) for value, reference in zip(found, references, strict=True)]
+
+    async def _read(self, found: StoredValue | None, reference: Reference) -> Value:
         if found is None:
             return ABSENT
         if found.reference is None and found.many is None:
@@ -48,14 +50,14 @@ class Outputs:
 
     async def look_up_items(self, job_id: str, reference: Reference) -> Value:
         """The same for the source of a fan-out, which is never decoded as a whole where it is large."""
-        found = await self._store.node_value(job_id, reference)
+        (found,) = await self._store.node_values(job_id, [reference])
         if found is None or _size(found, reference) <= MAX_OUTPUT_BYTES:
-            return await self.look_up(job_id, reference)
+            return await self._read(found, reference)
         path = reference.path[2:]
         if found.reference is not None:
             return await asyncio.to_thread(self._find, found.reference, path)
         if path[:1] != ("items",):
-            return await self.look_up(job_id, reference)
+            return await self._read(found, reference)
         return await self._spool(job_id, str(reference.path[0]), path[1:])
 
     async def put_aside(self, job_id: str, transitions: Sequence[Transition]) -> tuple[Transition, ...]:

@@ -17,7 +17,7 @@ Span = TypeVar("Span", timedelta, None)
 Rules = TypeVar("Rules", "TaskPolicy", "TaskShape")
 _POLICY_KEYS = (
     "timeout_seconds", "max_attempts", "backoff", "initial_delay_seconds", "max_delay_seconds",
-    *(f"{name}_seconds" for name in Timeouts._fields),
+    *(f"{name}_timeout_seconds" for name in Timeouts._fields),
 )  # fmt: skip
 _SHAPE_KEYS = ("lineage", "previous", "workflow", "single", "indexed")
 _BACKOFFS = {str(backoff): backoff for backoff in Backoff}
@@ -56,7 +56,7 @@ class TaskPolicy:
             "backoff": self.retry.backoff,
             "initial_delay_seconds": self.retry.initial_delay.total_seconds(),
             "max_delay_seconds": self.retry.max_delay.total_seconds(),
-            **{f"{name}_seconds": limit.total_seconds() for name, limit in timeouts if limit is not None},
+            **{f"{name}_timeout_seconds": limit.total_seconds() for name, limit in timeouts if limit is not None},
         }
 
 

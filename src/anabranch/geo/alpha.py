@@ -1,4 +1,4 @@
-"""Alpha values: an opaque pixel has the highest value of the bits in use, which can be fewer than the data type has."""
+"""Alpha values: the value of an opaque pixel can be lower than the highest of the data type."""
 
 from typing import Any
 
@@ -13,8 +13,15 @@ _OPAQUE = (1, 255, 1023, 4095, 16383, 32767, 65535, 2**31 - 1, 2**32 - 1)
 
 
 def opaque_of(alpha: Alpha) -> float:
-    """The alpha of an opaque pixel: the lowest common maximum that no value exceeds."""
+    """The alpha of an opaque pixel, from a sample of a whole band.
+
+    Of 8 bits it is 255 (or 1); of more, the highest value if most pixels that show something have it, else the lowest
+    common maximum that no value exceeds.
+    """
     highest = float(np.nanmax(alpha)) if alpha.size else 0.0
+    is_wide = alpha.dtype != np.uint8
+    if is_wide and highest > 0 and 2 * np.count_nonzero(alpha == highest) > np.count_nonzero(alpha > 0):
+        return highest
     return float(next((maximum for maximum in _OPAQUE if maximum >= highest), highest))
 
 

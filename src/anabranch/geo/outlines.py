@@ -81,6 +81,8 @@ def hull(mask: Mask) -> Floats:
 
 
 def _coarsen(mask: Mask, step: int) -> Mask:
+    if step == 1:
+        return mask
     rows, columns = (np.arange(0, size, step) for size in mask.shape)
     return np.asarray(np.logical_or.reduceat(np.logical_or.reduceat(mask, rows, axis=0), columns, axis=1))
 

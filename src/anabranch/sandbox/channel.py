@@ -4,13 +4,14 @@ import json
 import math
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
 __all__ = ["CHUNK_BYTES", "MAX_ANSWER_BYTES", "Channel", "MalformedMessage", "Message", "MessageTooLarge"]
 
 MAX_ANSWER_BYTES = 16 * 2**20
 CHUNK_BYTES = 1 << 16
+MAX_SOCKETS = 16
 
 Message = dict[str, Any]  # JSON; each message has a shape of its own
 
@@ -41,22 +42,22 @@ class Channel:
         """Send a message with a plain write: a sandbox has no socket calls."""
         self._write(json.dumps(message, allow_nan=False).encode() + b"\n")
 
-    def send_with_socket(self, message: Message, other: socket.socket) -> None:
-        """Send a message together with a socket."""
+    def send_with_sockets(self, message: Message, others: Sequence[socket.socket]) -> None:
+        """Send a message together with sockets."""
         text = json.dumps(message, allow_nan=False).encode() + b"\n"
-        # The socket goes with the first byte: a long message could be cut off in that call.
-        socket.send_fds(self.socket, [text[:1]], [other.fileno()])
+        # The sockets go with the first byte: a long message could be cut off in that call.
+        socket.send_fds(self.socket, [text[:1]], [other.fileno() for other in others])
         self._write(text[1:])
 
-    def receive_with_socket(self) -> tuple[Message, socket.socket] | None:
-        """A message with a socket; None when the other side is gone."""
-        begun, handles, _, _ = socket.recv_fds(self.socket, CHUNK_BYTES, 1)
+    def receive_with_sockets(self) -> tuple[Message, list[socket.socket]] | None:
+        """A message with its sockets; None when the other side is gone."""
+        begun, handles, _, _ = socket.recv_fds(self.socket, CHUNK_BYTES, MAX_SOCKETS)
         if not begun:
             return None
         found = list(self._split(begun))
         while not found:
             found = list(self.receive())
-        return found[0], socket.socket(fileno=handles[0])
+        return found[0], [socket.socket(fileno=handle) for handle in handles]
 
     def receive(self) -> Iterator[Message]:
         """The messages of one read.

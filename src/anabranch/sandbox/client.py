@@ -19,6 +19,7 @@ from anabranch.errors import Interrupted, Permanent, Resource, TaskError, Thrott
 from anabranch.sandbox.channel import MAX_ANSWER_BYTES, Channel, MalformedMessage, Message, MessageTooLarge
 from anabranch.sandbox.confine import Limits
 from anabranch.sandbox.protections import Protections
+from anabranch.sandbox.ranged import RangeServer, RangeSource
 
 __all__ = ["Progress", "Sandbox"]
 
@@ -27,6 +28,7 @@ log = structlog.get_logger()
 Progress = Callable[[float, float | None, str], None]
 
 POLL_SECONDS = 0.1
+NOTHING_RANGED: Mapping[str, RangeSource] = {}
 KINDS: Mapping[str, type[TaskError]] = {
     "error": TaskError,
     "permanent": Permanent,
@@ -65,13 +67,18 @@ class Sandbox:
         limits: Limits,
         writes: Sequence[Path],
         reads: Sequence[Path] = (),
+        ranged: Mapping[str, RangeSource] = NOTHING_RANGED,
         progress: Progress | None = None,
         should_stop: Callable[[], bool] = lambda: False,
     ) -> Any:  # the function's result, as JSON
-        """Call a function by name; it can write below the folders in `writes`, and starts in the first one."""
+        """Call a function by name; it can write below the folders in `writes`, and starts in the first one.
+
+        A file in `ranged` is an argument of the function, a `RangedFile`. An error of its source ends the call.
+        """
         request = {
             "name": name,
-            "arguments": dict(arguments),
+            "arguments": {**arguments, **{key: {"name": file.name, "size": file.size} for key, file in ranged.items()}},
+            "ranged": list(ranged),
             "limits": asdict(limits),
             "reads": [str(path) for path in reads],
             "writes": [str(path) for path in writes],
@@ -80,14 +87,19 @@ class Sandbox:
             control = self._start()
             self._warn()
             ours, theirs = socket.socketpair()
+            servers = [RangeServer(file) for file in ranged.values()]
             try:
                 with theirs:
-                    control.send_with_socket(request, theirs)
+                    control.send_with_sockets(request, [theirs, *(end for server in servers for end in server.there)])
             except ConnectionError as error:
                 ours.close()
+                for server in servers:
+                    server.close()
                 self._end()
                 raise Transient("the sandbox's server is gone", code="sandbox.unavailable") from error
-            call = _Call(Channel(ours, max_bytes=MAX_ANSWER_BYTES), control, progress, should_stop)
+            for server in servers:
+                server.start()
+            call = _Call(Channel(ours, max_bytes=MAX_ANSWER_BYTES), control, servers, progress, should_stop)
             try:
                 return call.wait()
             except BaseException:
@@ -149,10 +161,16 @@ class _Call:
     """One running call."""
 
     def __init__(
-        self, line: Channel, control: Channel, progress: Progress | None, should_stop: Callable[[], bool]
+        self,
+        line: Channel,
+        control: Channel,
+        servers: Sequence[RangeServer],
+        progress: Progress | None,
+        should_stop: Callable[[], bool],
     ) -> None:
         self._line = line
         self._control = control
+        self._servers = servers
         self._progress = progress
         self._should_stop = should_stop
         self._said: Message = {}
@@ -168,6 +186,7 @@ class _Call:
                 if self._should_stop():
                     self._kill()
                     raise Interrupted
+                self._raise_of_sources()
                 over = self._poll()
             self.ended, self._pid = True, 0  # from now on the pid may belong to another process
             while self._line in self._open and self._is_ready() and self._read_line():
@@ -181,11 +200,19 @@ class _Call:
         finally:
             self._line.close()
         _log(over)
+        self._raise_of_sources()
         if "result" in self._said:
             return self._said["result"]
         if "error" in self._said:
             _raise(self._said["error"], over["refused"])
         raise _death_error(over["status"])
+
+    def _raise_of_sources(self) -> None:
+        """Raise what stopped a source: whatever the function makes of it, the file is not at fault."""
+        for server in self._servers:
+            if server.error:
+                self._kill()
+                raise server.error
 
     def _poll(self) -> Message:
         """The server's message, if there is one; messages of the call are stored."""

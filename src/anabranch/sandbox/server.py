@@ -11,8 +11,8 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple, NoReturn
@@ -24,6 +24,7 @@ from anabranch.sandbox.channel import Channel, Message
 from anabranch.sandbox.confine import Limits, drop_privileges, leave_network, set_limits
 from anabranch.sandbox.landlock import find_landlock, restrict_files
 from anabranch.sandbox.protections import Protections
+from anabranch.sandbox.ranged import SOCKETS_PER_FILE
 from anabranch.sandbox.refused_calls import RefusedCalls, filter_and_report
 from anabranch.sandbox.seccomp import can_filter_calls
 
@@ -61,14 +62,15 @@ def main() -> None:
     control.send(protections._asdict())
     while True:
         spare = _fork(module, protections, control)
-        asked = control.receive_with_socket()
+        asked = control.receive_with_sockets()
         if asked is None:
             return
-        request, line = asked
-        with line:
-            if not _pass_call(spare, request, line):  # it died while it waited
+        with ExitStack() as ends:
+            for end in asked[1]:
+                ends.enter_context(end)
+            if not _pass_call(spare, *asked):  # it died while it waited
                 spare = _fork(module, protections, control)
-                if not _pass_call(spare, request, line):
+                if not _pass_call(spare, *asked):
                     raise ConnectionError("every process for the call dies when it starts")
         _serve(spare, control)
 
@@ -88,9 +90,9 @@ def _fork(module: ModuleType, protections: Protections, control: Channel) -> Spa
     return SpareProcess(pid, here, printed)
 
 
-def _pass_call(spare: SpareProcess, request: Message, line: socket.socket) -> bool:
+def _pass_call(spare: SpareProcess, request: Message, sockets: Sequence[socket.socket]) -> bool:
     try:
-        Channel(spare.here).send_with_socket(request, line)
+        Channel(spare.here).send_with_sockets(request, sockets)
     except ConnectionError:
         spare.here.close()
         os.close(spare.printed)
@@ -148,9 +150,13 @@ def _wait_for_call(module: ModuleType, protections: Protections, ends: ProcessEn
             os.dup2(ends.printing, standard.fileno())
         os.close(ends.printing)
         _warm_up(module)
-        asked = Channel(ends.there).receive_with_socket() if os.getppid() == server else None
+        asked = Channel(ends.there).receive_with_sockets() if os.getppid() == server else None
         if asked is not None:
-            _work(module, protections, asked[0], ends.there, Channel(asked[1]))
+            request, (line, *ranged) = asked
+            for number, name in enumerate(request["ranged"]):
+                ends_of_file = ranged[number * SOCKETS_PER_FILE :][:SOCKETS_PER_FILE]
+                request["arguments"][name]["handles"] = [end.detach() for end in ends_of_file]
+            _work(module, protections, request, ends.there, Channel(line))
     finally:
         with suppress(Exception):
             sys.stdout.flush()

@@ -4,12 +4,14 @@ import asyncio
 import io
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
 import structlog
 
 from anabranch.errors import AnabranchError, InputError, NotFound, Unavailable
+from anabranch.storage.range_file import RangeFile
 from anabranch.storage.tiers import Storage
 
 __all__ = ["Objects", "Remote", "TierObjects"]
@@ -95,39 +97,4 @@ class Remote:
 
     def open(self) -> io.BufferedReader:
         """Open it as a file."""
-        return io.BufferedReader(Ranges(self._storage, self._address, self._size), READ_AHEAD_BYTES)
-
-
-class Ranges(io.RawIOBase):
-    """A file whose reads are range requests."""
-
-    def __init__(self, storage: Storage, address: str, size: int) -> None:
-        """The position is at the start."""
-        self._storage = storage
-        self._address = address
-        self._size = size
-        self._at = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._at
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Move the position; it may lie beyond the end."""
-        self._at = max(0, offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence])
-        return self._at
-
-    def readinto(self, buffer: "memoryview | bytearray") -> int:  # type: ignore[override]  # a newer name of the parameter
-        """Fill a buffer with the bytes that are left, at most its length."""
-        length = min(len(buffer), self._size - self._at)
-        if length <= 0:
-            return 0
-        data = self._storage.read(self._address, self._at, length)
-        buffer[: len(data)] = data
-        self._at += len(data)
-        return len(data)
+        return io.BufferedReader(RangeFile(self._size, partial(self._storage.read, self._address)), READ_AHEAD_BYTES)

@@ -2,6 +2,7 @@
 
 import errno
 import fcntl
+import math
 import os
 import shutil
 import time
@@ -42,7 +43,7 @@ class Sources:
             _check(address, got, wanted)
             self._keep(aside, got, target)
             self._remember(address, got)
-        self._evict()
+        self._evict(got.stat.size)
         return got.sha256
 
     def clear(self) -> None:
@@ -110,16 +111,26 @@ class Sources:
     def _place(self, digest: str) -> Path:
         return self._folder / "files" / digest[:2] / digest
 
-    def _evict(self) -> None:
+    def _evict(self, added: int) -> None:
+        """Remove what was used longest ago; while the noted sum of all sizes is small enough, no file is looked at."""
         with self._lock("evict"):
-            held = sorted(self._held())
-            total = sum(size for _, size, _ in held)
-            for _, size, file in held:
-                if total <= self._most:
-                    return
-                file.unlink(missing_ok=True)
-                total -= size
-                self._forget(file.name)
+            total = self._noted_total() + added
+            if total > self._most:
+                held = sorted(self._held())
+                total = sum(size for _, size, _ in held)
+                for _, size, file in held:
+                    if total <= self._most:
+                        break
+                    file.unlink(missing_ok=True)
+                    total -= size
+                    self._forget(file.name)
+            (self._folder / "total").write_text(str(total))
+
+    def _noted_total(self) -> float:
+        try:
+            return int((self._folder / "total").read_text())
+        except (OSError, ValueError):
+            return math.inf  # all files must be looked at
 
     def _held(self) -> Iterator[tuple[int, int, Path]]:
         for file in (self._folder / "files").glob("*/*"):

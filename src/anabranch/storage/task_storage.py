@@ -7,6 +7,7 @@ from pathlib import Path
 from anabranch.canonical import sha256 as hash_text
 from anabranch.storage.addresses import Address, parse_address
 from anabranch.storage.attempt_keys import attempt_key
+from anabranch.storage.ranges import DEFAULT_CACHE_BYTES, Ranges, source_changed
 from anabranch.storage.sources import Sources
 from anabranch.storage.tiers import Page, Stat, Storage
 
@@ -61,12 +62,30 @@ class TaskStorage:
         """
         return self.stage(address, sha256).path
 
-    def stage(self, address: str, sha256: str | None = None) -> Staged:
-        """The same, with its size and its SHA-256."""
+    def stage(self, address: str, sha256: str | None = None, *, tag: str | None = None) -> Staged:
+        """The same, with its size and its SHA-256; Permanent when it is not the version with this tag any more."""
         at = parse_address(address)
+        if tag is not None and self.stat(address).tag != tag:
+            raise source_changed(address)
         place = self._scratch() / "sources" / _place(at)
         found = self._sources.fetch(self._storage, at, place, sha256.lower() if sha256 else None)
         return Staged(place, place.stat().st_size, found)
+
+    def open_ranges(self, address: str, tag: str, *, cache_bytes: int = DEFAULT_CACHE_BYTES) -> Ranges:
+        """The version of an object that had this tag, to be read by ranges and not brought to this machine.
+
+        `source.changed`, now or at a later read, when it was replaced.
+        """
+        at = parse_address(address)
+        found = self._storage.stat(at)
+        if found.tag != tag:
+            raise source_changed(address)
+        return Ranges(self._storage, at, found, cache_bytes=cache_bytes)
+
+    def is_remote(self, address: str) -> bool:
+        """Whether an object is in a store that is not a folder of this machine."""
+        tier, key = self._storage.find(address)
+        return tier.locate(key) is None
 
     def put(
         self, path: Path, *, tier: str = "silver", name: str | None = None, media_type: str = DEFAULT_MEDIA_TYPE

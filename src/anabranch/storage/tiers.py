@@ -74,8 +74,9 @@ class Tier(Protocol):
         """All objects below a folder in the order of their keys, over one listing; what is written or removed meanwhile
         may be among them or not."""
 
-    def stream(self, key: str, start: int = 0, length: int | None = None) -> Iterator[bytes]:
-        """The bytes of a range, in pieces; what of it lies behind the end is left out."""
+    def stream(self, key: str, start: int = 0, length: int | None = None, *, tag: str | None = None) -> Iterator[bytes]:
+        """The bytes of a range, in pieces; what of it lies behind the end is left out. With a tag, only of the version
+        that had it when it was described: another one is `storage.changed`."""
 
     def download(self, key: str, target: Path) -> Downloaded:
         """Write an object into a file."""
@@ -140,14 +141,18 @@ class Storage:
         at = parse_folder(folder)
         return self.tier(at.tier).walk(at.path)
 
-    def stream(self, address: str | Address, start: int = 0, length: int | None = None) -> Iterator[bytes]:
-        """The bytes of a range, in pieces."""
+    def stream(
+        self, address: str | Address, start: int = 0, length: int | None = None, *, tag: str | None = None
+    ) -> Iterator[bytes]:
+        """The bytes of a range, in pieces; with a tag, of that version only."""
         tier, key = self.find(address)
-        return tier.stream(key, start, length)
+        return tier.stream(key, start, length, tag=tag)
 
-    def read(self, address: str | Address, start: int = 0, length: int | None = None) -> bytes:
-        """The bytes of a range."""
-        return b"".join(self.stream(address, start, length))
+    def read(
+        self, address: str | Address, start: int = 0, length: int | None = None, *, tag: str | None = None
+    ) -> bytes:
+        """The bytes of a range; with a tag, of that version only."""
+        return b"".join(self.stream(address, start, length, tag=tag))
 
     def download(self, address: str | Address, target: Path) -> Downloaded:
         """Write an object into a file."""

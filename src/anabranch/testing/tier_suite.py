@@ -59,6 +59,17 @@ class TierSuite:
         tier.put("digits", b"0123456789")
         assert b"".join(tier.stream("digits", start, length)) == expected
 
+    def test_a_range_of_a_version_is_of_that_version_or_refused(self, tier: Tier) -> None:
+        tier.put("digits", b"0123456789")
+        tag = tier.stat("digits").tag
+        assert b"".join(tier.stream("digits", 3, 4, tag=tag)) == b"3456"
+        assert b"".join(tier.stream("digits", tag=tag)) == b"0123456789"
+        tier.put("digits", b"9876543210")
+        for start, length in ((3, 4), (0, None)):
+            with pytest.raises(AnabranchError) as caught:
+                b"".join(tier.stream("digits", start, length, tag=tag))
+            assert code_of(caught) == ("storage.changed", "transient")
+
     @pytest.mark.parametrize("key", ODD)
     def test_s3_odd_names_are_names_and_nothing_more(self, tier: Tier, key: str) -> None:
         tier.put(key, b"x", if_absent=True)

@@ -1,5 +1,5 @@
 // What is known of the chosen item, and its files.
-import { day } from "./items.js";
+import { day, itemPath } from "./items.js";
 
 const panel = document.querySelector("#facts");
 const state = document.querySelector("#state");
@@ -10,7 +10,7 @@ export function show(item) {
   document.querySelector("#files").replaceChildren(...item.assets.filter(([, asset]) => isOurs(asset.href)).map(file));
   const whole = document.querySelector("#document");
   whole.dataset.name = `${item.id}.json`;
-  whole.href = `stac/collections/${encodeURIComponent(item.collection)}/items/${encodeURIComponent(item.id)}`;
+  whole.href = itemPath(item.collection, item.id);
   document.querySelector("#fade").hidden = true;
   panel.hidden = false;
   panel.scrollTop = 0;

@@ -17,6 +17,10 @@ export async function fetchJson(url) {
 
 export const readItems = () => readNext(`stac/search?limit=${PAGE}&sortby=-properties.created,-datetime`);
 
+export const readOne = async ({ collection, id }) => readItem(await fetchJson(itemPath(collection, id)));
+
+export const itemPath = (collection, id) => `stac/collections/${encodeURIComponent(collection)}/items/${encodeURIComponent(id)}`;
+
 export async function readNext(url) {
   const page = await fetchJson(url);
   const next = page.links.find((link) => link.rel === "next");

@@ -37,7 +37,7 @@ function style() {
 }
 
 export class WorldMap {
-  constructor(element, onChoose) {
+  constructor(element, onChoose, onMove) {
     this.map = new Map({ container: element, style: style(), bounds: WORLD, fitBoundsOptions: { padding: 8 }, maxZoom: 22, attributionControl: { compact: true }, dragRotate: false, transformRequest: (url) => ({ url, headers: headersFor(url) }) });
     this.map.addControl(new NavigationControl({ showCompass: false }), "bottom-right");
     this.map.addControl(new ScaleControl(), "bottom-left");
@@ -47,6 +47,7 @@ export class WorldMap {
       this.map.on("mouseenter", layer, () => { this.map.getCanvas().style.cursor = "pointer"; });
       this.map.on("mouseleave", layer, () => { this.map.getCanvas().style.cursor = ""; });
     }
+    this.map.on("moveend", () => onMove(this.view));
     dark.addEventListener("change", () => this.recolour());
     this.items = [];
     this.watches = [];
@@ -60,8 +61,15 @@ export class WorldMap {
     this.map.getSource("prints").setData({ type: "FeatureCollection", features });
   }
 
-  async flyTo(item) {
-    this.highlight(item);
+  get view() {
+    return { zoom: this.map.getZoom(), center: this.map.getCenter() };
+  }
+
+  jumpTo(view) {
+    this.map.jumpTo(view);
+  }
+
+  flyTo(item) {
     if (!item.bbox) return;
     const [west, south, east, north] = item.bbox;
     // A box that begins east of where it ends crosses 180 degrees.

@@ -1,5 +1,6 @@
 // The page: a list of what is published, and a map of it. Every address is relative, so it works below any path.
-import { readItems, readNext } from "./items.js";
+import { readAddress, writeAddress } from "./address.js";
+import { readItems, readNext, readOne } from "./items.js";
 import { show as showFacts, hide as hideFacts, say } from "./facts.js";
 import { WorldMap } from "./map.js";
 import { tilesOf } from "./tiles.js";
@@ -10,9 +11,10 @@ const more = document.querySelector("#more");
 const count = document.querySelector("#count");
 const items = [];
 let next = null;
+let total = null;
 let chosen = null;
 
-const world = new WorldMap(document.querySelector("#map"), (index) => choose(items[index]));
+const world = new WorldMap(document.querySelector("#map"), (index) => choose(items[index]), (view) => writeAddress(chosen, view));
 
 function showMessage(text, { wrong = false, code = "" } = {}) {
   message.hidden = !text;
@@ -43,12 +45,16 @@ function entry(item) {
 function add(page) {
   next = page.next;
   more.hidden = !next;
-  items.push(...page.items);
-  list.append(...page.items.map(entry));
-  const all = page.matched ?? (next ? null : items.length);
+  const fresh = page.items.filter((item) => !find(item)); // one that the address names may be there already
+  items.push(...fresh);
+  list.append(...fresh.map(entry));
+  total = page.matched ?? total;
+  const all = next ? total : items.length;
   count.textContent = items.length ? (all === null || all > items.length ? `${items.length} of ${all ?? "many"} items` : `${all} ${all === 1 ? "item" : "items"}`) : "";
   world.showFootprints(items);
 }
+
+const find = ({ collection, id }) => items.find((item) => item.collection === collection && item.id === id);
 
 async function load(read) {
   more.disabled = true;
@@ -63,14 +69,17 @@ async function load(read) {
   }
 }
 
-async function choose(item) {
+async function choose(item, view = null, { step = true } = {}) {
   if (!item) return;
   chosen?.button.removeAttribute("aria-current");
   chosen = item;
   item.button.setAttribute("aria-current", "true");
   item.button.scrollIntoView({ block: "nearest" });
   showFacts(item);
-  world.flyTo(item);
+  writeAddress(item, view, { step });
+  world.highlight(item);
+  if (view) world.jumpTo(view);
+  else world.flyTo(item);
   world.clearTiles();
   if (!item.raster) return say("This item has no raster to draw.");
   say("Loading its tiles …");
@@ -84,22 +93,39 @@ async function choose(item) {
 }
 
 function fail(item, text, status) {
-  if (status === 401) choose(item); // which asks for another key
+  if (status === 401) choose(item, world.view, { step: false }); // which asks for another key
   else say(text, true);
 }
 
-function leave() {
+function leave({ step = true } = {}) {
   const button = chosen?.button;
   button?.removeAttribute("aria-current");
   chosen = null;
+  writeAddress(null, world.view, { step });
   hideFacts();
   world.clearTiles();
   world.highlight(null);
   button?.focus();
 }
 
+// Show what the address names: at first, and after each step back or forward.
+async function follow() {
+  const { item, view } = readAddress();
+  if (!item) {
+    if (chosen) leave({ step: false });
+    if (view) world.jumpTo(view);
+    return;
+  }
+  try {
+    if (!find(item)) add({ items: [await readOne(item)], next, matched: total });
+    await choose(find(item), view, { step: false });
+  } catch (error) {
+    showMessage(error.message, { wrong: true });
+  }
+}
+
 more.addEventListener("click", () => load(() => readNext(next)));
-document.querySelector("#close").addEventListener("click", leave);
+document.querySelector("#close").addEventListener("click", () => leave());
 document.querySelector("#opacity").addEventListener("input", (event) => world.fade(event.target.valueAsNumber / 100));
 document.addEventListener("keydown", (event) => {
   if (event.key === "Escape" && chosen) leave();
@@ -112,4 +138,6 @@ document.addEventListener("keydown", (event) => {
   }
 });
 
+addEventListener("popstate", follow);
 await load(readItems);
+await follow();

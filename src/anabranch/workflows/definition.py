@@ -81,7 +81,7 @@ class Workflow(Model):
     @classmethod
     def from_json(cls, definition: Json) -> "Workflow":
         """The workflow that a job was pinned to."""
-        return _ADAPTER.validate_python(definition, by_alias=False, by_name=True, extra="ignore")
+        return _ADAPTER.validate_python(definition, by_alias=False, by_name=True, extra="forbid")
 
 
 def _flatten(node: Node, fields: dict[str, Json]) -> dict[str, Json]:

@@ -12,6 +12,7 @@ from anabranch.redaction import hide_secrets
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.expressions import ExpressionError, Template, evaluate, read_template, references, walk
 from anabranch.workflows.inputs import ParameterMistake
+from anabranch.workflows.mistakes import list_errors
 from anabranch.workflows.nodes import AnyNode, Kind, OnFailure, TaskNode
 from anabranch.workflows.work import Handler
 
@@ -39,9 +40,9 @@ class FirstCall:
         try:
             self.model.model_validate(known)
         except ValidationError as error:
-            for found in error.errors(include_url=False, include_context=False):
-                if mistake := self._place(found, known, is_whole=is_whole):
-                    yield mistake
+            found, more = list_errors(error)
+            placed = (self._place(one, known, is_whole=is_whole) for one in found)
+            yield from filter(None, [*placed, ParameterMistake("", more) if more else None])
         except OSError:  # what a validator reads may be where the workers are
             return
         except Exception as error:  # noqa: BLE001  # a validator may raise anything

@@ -10,10 +10,23 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 
 from anabranch.workflows.yaml.scalars import shorten
 
-__all__ = ["MAX_MISTAKES", "Mistake", "Path", "article", "guess", "nearest", "quote", "refuse", "said_by_model", "show"]
+__all__ = [
+    "MAX_MISTAKES",
+    "Mistake",
+    "Path",
+    "article",
+    "guess",
+    "list_errors",
+    "nearest",
+    "quote",
+    "refuse",
+    "said_by_model",
+    "show",
+]
 
 MAX_MISTAKES = 100
 Path = tuple[str | int, ...]
+_MAX_LISTED_ERRORS = 10_000  # pydantic lists all of them or none, at a kilobyte and some microseconds each
 _MAX_COMPARED_WORDS = 500  # each comparison takes some microseconds
 
 
@@ -42,6 +55,16 @@ def refuse(message: str, hint: str = "", *at: str | int, of_value: bool = True) 
 def said_by_model(found: ErrorDetails) -> str:
     """What a pydantic model says of a value."""
     return re.sub("^Input", "it", found["msg"].removeprefix("Value error, "))
+
+
+def list_errors(error: ValidationError) -> tuple[list[ErrorDetails], str]:
+    """The first of what a pydantic model found, without the given values, and what to say of the others, if any."""
+    count = error.error_count()
+    if count > _MAX_LISTED_ERRORS:
+        return [], f"there are {count:,} mistakes, too many to list"
+    found = error.errors(include_url=False, include_context=False, include_input=False)
+    more = count - MAX_MISTAKES
+    return found[:MAX_MISTAKES], f"there are {more:,} more mistakes" if more > 0 else ""
 
 
 def guess(word: str, known: Sequence[str]) -> str | None:

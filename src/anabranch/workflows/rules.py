@@ -69,8 +69,10 @@ class Model:
     @model_validator(mode="before")
     @classmethod
     def _leave_out(cls, given: Any, info: ValidationInfo) -> Any:  # whatever is validated
-        if info.context is not DECLARED or not isinstance(given, dict):
+        if not isinstance(given, dict):
             return given
+        if info.context is not DECLARED:  # stored: which model it is of is said beside its fields
+            return {key: value for key, value in given.items() if key != "kind"}
         empty = [key for key in declared_keys(cls) if key not in cls.nullable and given.get(key, ...) is None]
         return {**cls.assumed, **{key: value for key, value in given.items() if key not in empty}}
 

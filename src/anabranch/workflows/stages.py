@@ -21,8 +21,8 @@ from anabranch.workflows.inputs import (
     inputs_schema,
     read_input,
 )
-from anabranch.workflows.mistakes import MAX_MISTAKES, refuse
-from anabranch.workflows.nodes import NAME, Node, Spread, StageNode
+from anabranch.workflows.mistakes import list_errors, refuse, show
+from anabranch.workflows.nodes import NAME, GateNode, Node, Spread, StageNode
 from anabranch.workflows.reading import read
 from anabranch.workflows.rules import FILLED, MAX_TASKS, Check, Model, Whole, declared_keys
 from anabranch.workflows.validation import require_sound
@@ -74,6 +74,9 @@ class Stage(Model):
     number: Annotated[int, Whole()]
     name: str
     depends_on_stage: Annotated[tuple[int, ...] | None, Check(_read_numbers, {})] = None
+
+
+_NODES: Mapping[str, type[StageNode | GateNode]] = {"task": StageNode, "gate": GateNode}
 
 
 @dataclass(frozen=True)
@@ -261,7 +264,7 @@ def _role(parameter: inspect.Parameter, spare: list[str]) -> str | None:
 
 def _stages(
     job_type: str, given: Sequence[Mapping[str, Any]], instance: object, max_parallel_tasks: int | None
-) -> list[tuple[Stage, StageNode]]:
+) -> list[tuple[Stage, StageNode | GateNode]]:
     """The stages in order, each with its node; the nodes don't have their edges yet.
 
     What a job says of `max_parallel_tasks` holds for each stage that says nothing of it.
@@ -269,14 +272,18 @@ def _stages(
     mistakes, stages = [], []
     for position, raw in enumerate(given, 1):
         try:
-            keys = {"max_parallel_tasks": max_parallel_tasks, **_one_spelling(raw)}
+            keys = _one_spelling(raw)
+            model = _read_type(keys.pop("type", "task"))
         except (ValueError, TypeError) as error:
             mistakes.append(f"stage {position}: {error}")
             continue
         placed = read(Stage, {key: keys.pop(key) for key in declared_keys(Stage) if key in keys}, "a stage")
-        made = {"planned": "create_tasks_for_stage", "aggregated": "aggregate_stage_results"}
-        keys |= {f"{FILLED}{name}": hasattr(instance, method) for name, method in made.items()}
-        found = read(StageNode, {**keys, NAME: ""}, "a stage", beside=tuple(declared_keys(Stage)))
+        if model is StageNode:
+            made = {"planned": "create_tasks_for_stage", "aggregated": "aggregate_stage_results"}
+            filled = {f"{FILLED}{name}": hasattr(instance, method) for name, method in made.items()}
+            keys = {"max_parallel_tasks": max_parallel_tasks, **keys, **filled}
+        what = "a stage" if model is StageNode else "a gate"
+        found = read(model, {**keys, NAME: ""}, what, beside=(*declared_keys(Stage), "type"))
         mistakes += [f"stage {position}: {mistake.message}" for mistake in (*placed.mistakes, *found.mistakes)]
         if placed.value and found.value:
             stages.append((placed.value, replace(found.value, name=placed.value.name)))
@@ -299,17 +306,27 @@ def _one_spelling(raw: Mapping[str, Any]) -> dict[str, Any]:  # raw declaration
     return stage
 
 
-def _linked(stages: Sequence[tuple[Stage, StageNode]]) -> Iterator[StageNode]:
+def _read_type(given: object) -> type[StageNode | GateNode]:
+    if given not in _NODES:
+        raise ValueError(f"type is {' or '.join(_NODES)}, not {show(given)}")
+    return _NODES[str(given)]
+
+
+def _linked(stages: Sequence[tuple[Stage, StageNode | GateNode]]) -> Iterator[StageNode | GateNode]:
     """The nodes, each after the stage or stages that it names, else after the one before."""
     names = {stage.number: stage.name for stage, _ in stages}
+    gates = {stage.number for stage, node in stages if isinstance(node, GateNode)}
     for position, (stage, node) in enumerate(stages):
         wanted = stage.depends_on_stage
         for number in wanted or ():
             if number not in names or number >= stage.number:
                 raise DefinitionError("workflow.invalid", f"stage {stage.number} depends on stage {number}")
-        if wanted and len(wanted) > 1 and node.spread is not Spread.FAN_IN:
+        if wanted and len(wanted) > 1 and not (isinstance(node, StageNode) and node.spread is Spread.FAN_IN):
             raise DefinitionError("workflow.invalid", f"stage {stage.number} is no fan_in, and depends on several")
         before = [stage.number for stage, _ in stages[:position]][-1:] if wanted is None else wanted
+        if isinstance(node, StageNode) and (node.lineage or node.spread is Spread.MATCH_PREVIOUS) and gates & {*before}:
+            said = f"stage {stage.number} needs tasks in the stage before it, and stage {before[0]} is a gate"
+            raise DefinitionError("workflow.invalid", said)
         yield replace(node, after=tuple(names[number] for number in before))
 
 
@@ -317,10 +334,10 @@ def _check_model(model: type[BaseModel], given: JsonObject) -> JsonObject:
     try:
         return model.model_validate(given).model_dump(mode="json", by_alias=True)
     except ValidationError as error:
-        found = error.errors()
-        mistakes = [ParameterMistake.of_model(one, *one["loc"]) for one in found[:MAX_MISTAKES]]
-        if more := found[MAX_MISTAKES:]:
-            mistakes.append(ParameterMistake("", f"there are {len(more):,} more mistakes"))
+        found, more = list_errors(error)
+        mistakes = [ParameterMistake.of_model(one, *one["loc"]) for one in found]
+        if more:
+            mistakes.append(ParameterMistake("", more))
         raise InvalidParameters(mistakes) from error
 
 

@@ -13,7 +13,10 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
-__all__ = ["ATTACKS", "attack", "call_as_i386", "make_calls", "open_handles", "show_privileges"]
+__all__ = [
+    "ATTACKS", "ask", "attack", "call_as_i386", "make_calls", "misuse_socket", "open_handles", "read_for_ever",
+    "show_privileges",
+]  # fmt: skip
 
 Progress = Callable[..., None]
 
@@ -269,3 +272,29 @@ def call_as_i386(*, progress: Progress) -> int:
     code = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
     code.write(b"\xb8\x14\x00\x00\x00\xcd\x80\xc3")
     return int(ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(code)))())
+
+
+def ask(text: str, file: dict[str, Any], *, progress: Progress) -> None:
+    """Ask the socket of a ranged file for anything."""
+    os.write(file["handles"][0], bytes.fromhex(text))
+    os.read(file["handles"][0], 1)
+
+
+def read_for_ever(file: dict[str, Any], *, progress: Progress) -> None:
+    while True:
+        os.write(file["handles"][0], struct.pack("<QI", 0, 2**24))
+        left = 2**24
+        while left:
+            left -= len(os.read(file["handles"][0], left))
+
+
+def misuse_socket(file: dict[str, Any], *, progress: Progress) -> dict[str, str]:
+    """Make every call that a socket has; then read a range."""
+    found = {}
+    for name in ("sendmsg", "sendto", "sendmmsg", "recvmsg", "recvfrom", "connect", "bind", "listen", "accept4",
+                 "getpeername", "getsockname", "setsockopt", "getsockopt", "shutdown", "socketpair"):  # fmt: skip
+        ctypes.set_errno(0)
+        libc.syscall(NUMBERS[name], file["handles"][0], 0, 0, 0, 0, 0)
+        found[name] = errno.errorcode.get(ctypes.get_errno(), "none")
+    os.write(file["handles"][0], struct.pack("<QI", 2, 3))
+    return {**found, "data": os.read(file["handles"][0], 3).decode()}

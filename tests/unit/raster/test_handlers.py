@@ -1,5 +1,7 @@
 """The handlers of rasters, called as a worker calls them, without a worker or a database."""
 
+import subprocess
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -8,8 +10,8 @@ import rasterio
 from pydantic import ValidationError
 
 from anabranch.errors import InputError, Permanent
-from anabranch.plugins.raster.handler_models import CogParams, ValidateParams, VerifyParams
-from anabranch.plugins.raster.handlers import create_cog, preflight, validate, verify
+from anabranch.plugins.raster.handler_models import CogParams, CogsParams, ValidateParams, VerifyParams
+from anabranch.plugins.raster.handlers import create_cog, create_cogs, preflight, validate, verify
 from anabranch.plugins.raster.item.publication import find_span
 from anabranch.plugins.raster.models import Profile
 from anabranch.plugins.raster.request import RasterRequest
@@ -36,22 +38,19 @@ def heights(ctx: FakeContext, tmp_path: Path) -> Path:
 def test_e16_stored_parameters_of_handlers_keep_their_names() -> None:
     """A job that was started by a release before has tasks with these parameters."""
     names = {
-        model.__name__: set(model.model_fields) for model in (RasterRequest, ValidateParams, CogParams, VerifyParams)
+        model.__name__: set(model.model_fields)
+        for model in (RasterRequest, ValidateParams, CogParams, CogsParams, VerifyParams)
     }
     options = {"source", "input_crs", "target_crs", "raster_type", "tier", "tiling"}
+    added = {"variable", "time", "sidecars"}  # optional
     assert names == {
-        "RasterRequest": options | {"collection", "datetime", "item_id"},
-        "ValidateParams": options | {"sha256"},
-        "CogParams": {"source", "sha256", "raster", "tier", "target_crs"},
-        "VerifyParams": {"source", "sha256", "raster", "cogs", "target_crs"}
+        "RasterRequest": options | {"collection", "datetime", "item_id"} | added,
+        "ValidateParams": options | {"sha256", "tag", "pin"} | added,
+        "CogParams": {"source", "sha256", "pin", "raster", "tier", "target_crs"},
+        "CogsParams": {"source", "sha256", "pin", "raster", "tiers", "target_crs"},
+        "VerifyParams": {"source", "sha256", "pin", "raster", "cogs", "target_crs"}
         | {"item_id", "title", "datetime", "modified", "notices"},
     }
-
-
-def test_tr3_a_mask_beside_the_raster_is_reported(ctx: FakeContext, heights: Path) -> None:
-    ctx.tiers.put(f"{SOURCE}.msk", b"whatever")
-    plan = preflight(RasterRequest(source=SOURCE, collection="a"), ctx)
-    assert [warning.code for warning in plan.warnings] == ["raster.mask_beside"]
 
 
 def test_what_is_too_large_for_one_cog_is_refused_clearly(ctx: FakeContext, heights: Path) -> None:
@@ -73,6 +72,24 @@ def test_w5_a_cog_that_an_earlier_attempt_stored_is_reused_while_it_is_whole(ctx
     assert again.reports == []
     ctx.tiers.put(cog.address, b"cut")
     assert create_cog(params, ctx.next_attempt()).address != cog.address
+
+
+def test_w5_of_several_cogs_only_those_that_are_missing_are_written_again(ctx: FakeContext, heights: Path) -> None:
+    checked = validate(ValidateParams(source=SOURCE, tag=ctx.storage.stat(SOURCE).tag, tier="all"), ctx)
+    file = {"source": SOURCE, "sha256": checked.sha256, "raster": checked.raster}
+    params = CogsParams.model_validate({**file, "tiers": checked.tiers})
+    first, second = create_cogs(params, ctx).cogs
+    ctx.tiers.put(second.address, b"cut")
+    kept, again = create_cogs(params, ctx.next_attempt()).cogs
+    assert kept == first
+    assert (again.tier, again.sha256) == (second.tier, second.sha256)
+    assert again.address != second.address
+
+
+def test_a_raster_that_was_replaced_after_the_preflight_is_refused(ctx: FakeContext, heights: Path) -> None:
+    with pytest.raises(Permanent) as refused:
+        validate(ValidateParams(source=SOURCE, tag="of another"), ctx)
+    assert refused.value.code == "source.changed"
 
 
 def test_r4_a_verified_raster_has_its_cogs_a_thumbnail_a_report_and_an_item(
@@ -156,12 +173,18 @@ def test_the_moment_of_a_request_is_that_in_utc() -> None:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("a.nc", "gdal_translate -of COG SUBDATASET out.tif"),
-        ("a.img", "gdal_translate -of COG a.img out.tif"),
-        ("a.png", "-a_srs EPSG:32633 a.png"),
-        ("a.zip", "Unpack it"),
+        ("a.gpkg", "gdal_translate -of COG SUBDATASET out.tif"),
+        ("a.bil", "gdal_translate -of COG a.bil out.tif"),
+        ("a.gif", "-a_srs EPSG:32633 a.gif"),
+        ("a.rar", "Unpack it"),
     ],
 )
 def test_tr_an_unsupported_file_is_refused_with_how_to_convert_it(name: str, said: str) -> None:
     with pytest.raises(ValidationError, match=f"the extension .{name[2:]}, which.*{said}"):
         RasterRequest(source=f"bronze://{name}", collection="a")
+
+
+def test_a_process_that_calls_handlers_itself_ends_without_a_warning() -> None:
+    program = "from anabranch.plugins.raster.sandbox_calls import _sandbox; _sandbox(256).find_protections()"
+    done = subprocess.run([sys.executable, "-W", "always", "-c", program], capture_output=True, text=True, check=True)
+    assert done.stderr == "", "the sandbox's server is ended with the process"

@@ -20,7 +20,7 @@ from anabranch.errors import Permanent
 from anabranch.plugins.raster.checks.validate import validate
 from anabranch.plugins.raster.cog.verify import verify
 from anabranch.plugins.raster.files.drivers import gdal_environment
-from anabranch.plugins.raster.files.reader import quiet
+from anabranch.plugins.raster.files.reader import choose_threads, quiet
 from anabranch.plugins.raster.item.footprint import footprint
 from anabranch.plugins.raster.item.preview import preview
 from anabranch.plugins.raster.item.projection import project
@@ -113,8 +113,30 @@ def test_r4_no_half_of_the_world_is_left_out(tmp_path: Path, publish: Publish) -
     """Where longitudes are from 0 to 360, and the target has fewer latitudes than the raster."""
     grid = Affine(1, 0, 0, 0, -1, 90)
     source = make_raster(tmp_path / "a.tif", hills(360, 180), crs="EPSG:4326", transform=grid)
-    with pytest.raises(Permanent, match="longitudes beyond 180 degrees"):
+    with pytest.raises(Permanent, match="longitudes beyond 180 degrees") as refused:
         publish(source, target_crs="EPSG:3857")
+    assert "Set no `target_crs`: the raster is published as it is" in refused.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("crs", "grid"),
+    [
+        ("EPSG:4326", Affine(0.1, 0, 170, 0, -0.1, 10)),
+        ("EPSG:4326", Affine(0.1, 0, -190, 0, -0.1, 10)),
+        ("EPSG:32660", Affine(1000, 0, 700_000, 0, -1000, 2_000_000)),
+    ],
+)
+def test_a_raster_across_180_degrees_is_refused_where_the_target_ends_there(
+    tmp_path: Path, publish: Publish, refuse: Refuse, crs: str, grid: Affine
+) -> None:
+    source = make_raster(tmp_path / "a.tif", hills(200, 200), crs=crs, transform=grid)
+    found = refuse(source, target_crs="EPSG:3857")
+    assert found.message.startswith("the raster crosses 180 degrees, where EPSG:3857 jumps from its east edge")
+    assert "Set no `target_crs`" in found.remedy
+    for remedy in ({}, {"target_crs": "EPSG:3832"}):
+        assert remedy.get("target_crs", "EPSG:3832") in found.remedy
+        cog, options = publish(source, **remedy)
+        verify(source, cog, options)
 
 
 @pytest.mark.parametrize(("codec", "name"), [("jpegxl", "JPEG XL"), ("jpeg2000", "JPEG 2000"), ("jpegxr", "JPEG XR")])
@@ -315,3 +337,30 @@ def test_r4_a_reprojected_cog_with_one_wrong_pixel_fails_verification(tmp_path: 
         out.write(data)
     with pytest.raises(Permanent, match="1 values differ from the source"):
         verify(source, tmp_path / "wrong.tif", options)
+
+
+REHEARSED = """
+import sys
+from pathlib import Path
+from anabranch.plugins.raster import sandbox_functions as work
+work.warm_up()
+known, (source, folder) = set(sys.modules), sys.argv[1:]
+looked = work.look(path=source, options={}, settings={}, progress=print)
+options, cog = {"kind": looked["raster"]["kind"]}, f"{folder}/cog.tif"
+work.write(source=source, target=cog, options=options, progress=lambda *_: None)
+work.inspect(source=source, path=cog, options=options, thumbnail=f"{folder}/a.png", progress=print)
+print(sorted(set(sys.modules) - known))
+"""
+
+
+def test_a_call_imports_nothing_that_its_server_could_have_imported(tmp_path: Path) -> None:
+    """Every call is a fork of the server: what is imported in it is imported again in the next."""
+    source = make_raster(tmp_path / "a.tif", picture(), photometric="RGB")
+    program = [sys.executable, "-c", REHEARSED, str(source), str(tmp_path)]
+    done = subprocess.run(program, env=gdal_environment(), capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "[]", done.stderr
+
+
+def test_a_small_raster_gets_one_thread_and_a_large_one_all(tmp_path: Path) -> None:
+    small, large = (make_raster(tmp_path / f"{side}.tif", hills(side, side)) for side in (1024, 1040))
+    assert (choose_threads(small), choose_threads(large)) == (1, 0)

@@ -471,7 +471,7 @@ def test_tr3_masks_of_single_bands_are_refused(tmp_path: Path, refuse: Refuse) -
     assert found.code == "raster.band_masks"
 
 
-@pytest.mark.parametrize(("opaque", "reported"), [(255, True), (65535, False)])
+@pytest.mark.parametrize(("opaque", "reported"), [(255, True), (10000, True), (65535, False)])
 def test_tr5_an_alpha_band_that_does_not_use_its_type_is_reported(tmp_path: Path, opaque: int, reported: bool) -> None:
     pixels = picture(bands=4, dtype="uint16")
     pixels[3] = opaque

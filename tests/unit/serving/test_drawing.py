@@ -41,13 +41,24 @@ def test_tr4_partly_transparent_pixels_keep_their_colour(tmp_path: Path, crs: st
 
 
 @pytest.mark.parametrize("crs", [None, "EPSG:3857"])
-@pytest.mark.parametrize(("dtype", "opaque"), [("uint16", 255), ("uint16", 4095), ("uint16", 65535), ("uint8", 1)])
+@pytest.mark.parametrize(
+    ("dtype", "opaque"),
+    [("uint16", 255), ("uint16", 4095), ("uint16", 10000), ("uint16", 65535), ("uint8", 1), ("float32", 100)],
+)
 def test_tr5_alpha_is_opaque_where_it_is_highest(tmp_path: Path, dtype: str, opaque: int, crs: str | None) -> None:
     alpha = np.full((64, 64), opaque)
-    alpha[:20] = 0
+    alpha[:20], alpha[20:24] = 0, opaque // 2
     shown = draw(write(tmp_path / "a.tif", alpha, dtype), **({"dst_crs": crs} if crs else {}))
     assert shown[50, 32].tolist() == [127, 127, 127, 255]
     assert shown[10, 32, 3] == 0
+
+
+@pytest.mark.parametrize(("dtype", "highest", "shown"), [("uint8", 116, 116), ("uint16", 32768, 127)])
+def test_tr5_alpha_whose_highest_value_is_rare_is_not_opaque_there(
+    tmp_path: Path, dtype: str, highest: int, shown: int
+) -> None:
+    alpha = np.linspace(0, highest, 64).round()[None].repeat(64, 0)
+    assert draw(write(tmp_path / "a.tif", alpha, dtype))[50, 63, 3] == shown
 
 
 @pytest.mark.parametrize(

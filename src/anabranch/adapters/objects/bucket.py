@@ -55,12 +55,13 @@ class Bucket:
     def walk(self, folder: str = "") -> Iterator[Stat]:
         return self._walk(folder, "", PAGE_KEYS)
 
-    def stream(self, key: str, start: int = 0, length: int | None = None) -> Iterator[bytes]:
+    def stream(self, key: str, start: int = 0, length: int | None = None, *, tag: str | None = None) -> Iterator[bytes]:
         if length == 0:
             self.stat(key)
             return iter(())
         wanted: Any = {"offset": start} if length is None else (start, start + length)
-        got = self._get(key, {"range": wanted} if start or length is not None else None)
+        options = {"range": wanted} if start or length is not None else {}
+        got = self._get(key, {**options, "if_match": tag} if tag else options, tag)
         return iter(()) if got is None else self._pieces(key, got)
 
     def download(self, key: str, target: Path) -> Downloaded:
@@ -117,18 +118,21 @@ class Bucket:
                     _stat(each) for each in shown if folder or not each["path"].startswith(f"{RESERVED_FOLDER}/")
                 )
 
-    def _get(self, key: str, options: Any) -> "GetResult | None":
-        """The object or range; None when the range begins after the end."""
+    def _get(self, key: str, options: Any, tag: str | None) -> "GetResult | None":
+        """The object or range, of the version with this tag if there is one; None when it begins after the end."""
         import obstore
         from obstore.exceptions import GenericError
 
         with self._translate(key):
             try:
-                return obstore.get(self._store, key, options=options)
+                got = obstore.get(self._store, key, options=options)
             except GenericError as error:
                 if any(words in str(error) for words in RANGE_ERRORS):
                     return None
                 raise
+        if tag and _stat(got.meta).tag != tag:  # not every store heeds the condition
+            raise changed(self._name, key)
+        return got
 
     def _pieces(self, key: str, got: "GetResult") -> Iterator[bytes]:
         with self._translate(key):

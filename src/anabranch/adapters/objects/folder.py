@@ -44,9 +44,9 @@ class Folder:
     def walk(self, folder: str = "") -> Iterator[Stat]:
         return self._below(folder, "")
 
-    def stream(self, key: str, start: int = 0, length: int | None = None) -> Iterator[bytes]:
+    def stream(self, key: str, start: int = 0, length: int | None = None, *, tag: str | None = None) -> Iterator[bytes]:
         file = self._open(key)  # now, and not with the first piece: who asks for what is not there hears it at once
-        return self._close_after(file, self._pieces(key, file, start, length))
+        return self._close_after(key, file, self._pieces(key, file, start, length), tag)
 
     def download(self, key: str, target: Path) -> Downloaded:
         digest = sha256()
@@ -175,9 +175,15 @@ class Folder:
                 yield piece
                 left = None if left is None else left - len(piece)
 
-    def _close_after(self, file: BinaryIO, pieces: Iterator[bytes]) -> Iterator[bytes]:
+    def _close_after(self, key: str, file: BinaryIO, pieces: Iterator[bytes], tag: str | None) -> Iterator[bytes]:
         with file:
+            self._require_tag(key, file, tag)
             yield from pieces
+            self._require_tag(key, file, tag)  # it may have been written to in place
+
+    def _require_tag(self, key: str, file: BinaryIO, tag: str | None) -> None:
+        if tag is not None and _stat(key, os.fstat(file.fileno())).tag != tag:
+            raise changed(self._name, key)
 
     def _require(self) -> None:
         """Refuse an operator's folder that is not there: a new one would hide behind a mount that comes back."""

@@ -73,6 +73,15 @@ select j.job_id, concat('task ', c.idx, ' of node ', l.node, ' is held by sessio
                      where d.name = 'sweeper' and d.unbroken_since < app.now() - %(grace)s::interval
                        and d.ticked_at > app.now() - %(grace)s::interval))
 
+-- name: e22_limits
+-- E22: what claims believe to run for a limit does run. One snapshot sees each task that began or ended with its change.
+select null::text as job_id,
+       concat('the limit of ', r.kind, ' ', r.name, ' goes by ', r.running, ' tasks that run, and there are ', r.counted,
+              '; to count them, set the limit again') as what
+  from (select m.kind, m.name, (app.read_running(m.kind, m.name)).running, app.count_running(m.kind, m.name) as counted
+          from app.limits m where m.most is not null) r
+ where r.running <> r.counted
+
 -- name: e2_rows_without_a_lane
 -- E2: rows of tasks belong to a lane; those of a purged job's, which still are to be cleared, to its remains.
 select null::text as job_id, concat(t.kind, ' of lane ', t.lane, ', which does not exist') as what

@@ -341,6 +341,20 @@ create table app.limits (
     primary key (kind, name)
 );
 
+-- How many more tasks of a limit run, or fewer: each begin and end is a row, so that no two wait for each other; a claim that
+-- holds the limit's row puts a sum in the place of many. Xid: the transaction that wrote it. Upto, open: the sum has seen
+-- all transactions below the first, without the second.
+create table app.limit_changes (
+    kind text not null,
+    name text not null,
+    xid xid8 not null default pg_current_xact_id(),
+    change integer not null,
+    upto xid8,
+    open xid8[]
+) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
+
+create index limit_changes_of on app.limit_changes (kind, name, xid);
+
 -- Jobs that ended, for metrics: each end is a row, so that no two wait for each other; the sweeper adds them to a sum.
 create table app.job_endings (
     workflow text not null,

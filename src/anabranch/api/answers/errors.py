@@ -5,13 +5,12 @@ import math
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
-from typing import Any
 from urllib.parse import quote
 
 import structlog
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
@@ -22,7 +21,7 @@ from anabranch.durations import spell_duration
 from anabranch.engine.ports import Refused, SessionGone
 from anabranch.errors import AnabranchError, Gone, InputError, Kind, NotFound, Unavailable
 from anabranch.workflows.inputs import InvalidParameters
-from anabranch.workflows.mistakes import MAX_MISTAKES
+from anabranch.workflows.mistakes import list_errors
 
 __all__ = [
     "InvalidRequest",
@@ -98,13 +97,11 @@ class InvalidRequest(InputError):
         self.mistakes = tuple(mistakes)
 
     @classmethod
-    def of(cls, errors: Sequence[Mapping[str, Any]], *parents: str) -> "InvalidRequest":  # pydantic's own form
+    def of(cls, error: ValidationError, *parents: str) -> "InvalidRequest":
         """The mistakes that pydantic found, without the given values (S5)."""
-        shown = errors[:MAX_MISTAKES]
-        found = [Mistake(where=".".join(map(str, (*parents, *e["loc"]))), detail=e["msg"]) for e in shown]
-        if more := len(errors) - len(shown):
-            found.append(Mistake(where=".".join(parents) or "request", detail=f"It has {more:,} more mistakes"))
-        return cls(found)
+        found, more = list_errors(error)
+        mistakes = [Mistake(where=".".join(map(str, (*parents, *e["loc"]))), detail=e["msg"]) for e in found]
+        return cls([*mistakes, Mistake(where=".".join(parents), detail=more)] if more else mistakes)
 
 
 def describe(error: AnabranchError, *, path: str, correlation_id: str, uri: str | None = None) -> Problem:
@@ -173,7 +170,9 @@ async def _answer(request: Request, error: Exception) -> Response:
 async def _answer_validation(request: Request, error: Exception) -> Response:
     if not isinstance(error, RequestValidationError):
         raise error
-    return await _answer(request, InvalidRequest.of(error.errors()))
+    # A request's line and headers are short, so there are few.
+    found = [Mistake(where=".".join(map(str, each["loc"])), detail=each["msg"]) for each in error.errors()]
+    return await _answer(request, InvalidRequest(found))
 
 
 async def _answer_framework(request: Request, error: Exception) -> Response:

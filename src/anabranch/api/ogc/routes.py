@@ -12,7 +12,8 @@ from pydantic import Field
 from anabranch.access import Scope
 from anabranch.api.answers.errors import respond
 from anabranch.api.body import JsonBody, check_body
-from anabranch.api.deps import CurrentCaller, CurrentGateway, CurrentLimits, GivenKey, needs
+from anabranch.api.deps import CurrentCaller, CurrentGateway, CurrentLimits, needs, read_key
+from anabranch.api.job_bodies import find_all_mistakes
 from anabranch.api.ogc.build import (
     CONFORMANCE,
     JOB_STATES,
@@ -27,11 +28,13 @@ from anabranch.api.openapi.declare import BODY_CODES, JOB_CODES, SUBMIT_CODES, R
 from anabranch.api.paths import JobId, WorkflowId
 from anabranch.api.requests import LIMIT_DESCRIPTION, Labelled, Name
 from anabranch.api.submission import accept_job
+from anabranch.canonical import JsonObject
 from anabranch.contract.answer import JsonValue
 from anabranch.contract.processes import Conformance, OgcJob, OgcJobs, OgcLanding, OgcStatus, Process, ProcessList
 from anabranch.engine.model import Job, JobState
 from anabranch.engine.submission import Order
-from anabranch.errors import AnabranchError, NotFound, Unavailable
+from anabranch.errors import AnabranchError, InputError, NotFound, Unavailable
+from anabranch.gateway import Gateway
 from anabranch.strict_model import StrictModel
 
 __all__ = ["router"]
@@ -147,7 +150,6 @@ async def execute_process(
     process_id: WorkflowId,
     given: JsonBody,
     caller: CurrentCaller,
-    key: GivenKey,
     gateway: CurrentGateway,
     limits: CurrentLimits,
     request: Request,
@@ -155,7 +157,12 @@ async def execute_process(
     prefer: Prefer = None,
 ) -> OgcJob:
     """Execute a process, asynchronously. The same process and inputs are the same job."""
-    wanted = check_body(ExecuteRequest, given)
+    try:
+        wanted, key = check_body(ExecuteRequest, given), read_key(request)
+    except InputError as error:
+        raise find_all_mistakes(
+            lambda: _check_execution(given, process_id, gateway), lambda: read_key(request)
+        ) from error
     parameters = read_inputs(wanted.inputs)
     order = Order(process_id, parameters, caller.scope, caller.correlation_id, key=key, by=caller.name)
     submitted = await accept_job(gateway, limits, caller.principal, order)
@@ -218,3 +225,8 @@ async def show_results(job_id: JobId, gateway: CurrentGateway, response: Form = 
     if job.state is not JobState.COMPLETED:
         raise Unavailable("results.not_ready", f"{name} is {job.state}")
     return job.result if response == "raw" else {"result": job.result}
+
+
+def _check_execution(given: JsonObject, process_id: str, gateway: Gateway) -> None:
+    wanted = check_body(ExecuteRequest, given)
+    gateway.declaration(process_id).check(read_inputs(wanted.inputs))

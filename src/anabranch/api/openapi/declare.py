@@ -24,6 +24,7 @@ __all__ = [
     "body",
     "keyed",
     "problems",
+    "queried",
 ]
 
 Schema = dict[str, Any]  # OpenAPI's own shape
@@ -94,3 +95,13 @@ def keyed(operation: Schema) -> Schema:
         "description": "Makes a request safe to repeat: one with the same key gets the response of the first one.",
     }
     return {**operation, "parameters": [header]}
+
+
+def queried(model: type[BaseModel], operation: Schema) -> Schema:
+    """The same operation with the query of a model that the route reads by itself."""
+    fields = model.model_json_schema(ref_template=REFERENCE)["properties"].items()
+    found = [
+        {"name": name, "in": "query", "required": False, "schema": schema, "description": schema["description"]}
+        for name, schema in fields
+    ]
+    return {**operation, "parameters": [*found, *operation.get("parameters", [])]}

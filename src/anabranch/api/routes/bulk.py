@@ -29,6 +29,7 @@ __all__ = ["router"]
 log = structlog.get_logger()
 router = APIRouter(prefix="/api/jobs", tags=["jobs"])
 
+MAX_REFUSED_LINES = 1_000  # where fewer are accepted; a client of ours sends 500 at once
 ANSWER_SCHEMA = {"schema": {"type": "object", "required": ["line", "status"]}}
 ANSWER_DESCRIPTION = "One object in each line, in the order of the request: `line`, `status`, and a job or a problem"
 
@@ -74,8 +75,11 @@ class _Bulk:
     most: int
 
     async def answer(self) -> AsyncIterator[bytes]:
-        """The responses to each batch of lines once it is committed; after a failed batch no more lines are read."""
-        last = 0
+        """The responses to each batch of lines once it is committed.
+
+        After a failed batch no more lines are read, nor where most are wrong: answers are longer than short lines (S7).
+        """
+        last = accepted = refused = 0
         try:
             async for lines in read_batches(self.request, longest=self.longest, most=self.most):
                 last = lines[-1].number
@@ -84,6 +88,12 @@ class _Bulk:
                 yield b"".join(map(self._write, lines, answers))
                 if any(isinstance(answer, AnabranchError) and status_of(answer) == 503 for answer in answers):
                     return
+                accepted += sum(isinstance(answer, Submitted) for answer in answers)
+                refused += sum(isinstance(answer, AnabranchError) for answer in answers)
+                if refused >= MAX_REFUSED_LINES and refused > accepted:
+                    raise InputError(
+                        "bulk.refused", f"{refused:,} lines were refused and {accepted:,} accepted; no more were read"
+                    )
         except InputError as error:
             yield self._write(Line(last + 1, None), error)
 

@@ -10,9 +10,9 @@ from anabranch.access import Scope
 from anabranch.api.answers.build import build_job, build_page, build_submitted, build_summary, build_task, to_text
 from anabranch.api.answers.etags import CACHEABLE, IfNoneMatch, allow_caching, not_modified
 from anabranch.api.body import JsonBody
-from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway, CurrentLimits, GivenKey, needs
-from anabranch.api.job_bodies import check_job, read_job
-from anabranch.api.openapi.declare import BODY_CODES, JOB_CODES, SUBMIT_CODES, Responses, body, keyed, problems
+from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway, CurrentLimits, needs, read_key
+from anabranch.api.job_bodies import check_job, find_all_mistakes, read_job, read_submit_query
+from anabranch.api.openapi.declare import BODY_CODES, JOB_CODES, SUBMIT_CODES, Responses, body, keyed, problems, queried
 from anabranch.api.paths import JobId, WorkflowId
 from anabranch.api.requests import JobRequest, JobsQuery, SubmitQuery, TasksQuery
 from anabranch.api.security.limits import Limits
@@ -21,6 +21,7 @@ from anabranch.contract.answer import Page
 from anabranch.contract.jobs import CheckedJob, JobStatus, JobSummary, SubmittedJob, Task
 from anabranch.engine.model import TERMINAL_STATES
 from anabranch.engine.submission import Order
+from anabranch.errors import InputError
 from anabranch.gateway import Gateway
 from anabranch.serving.etags import has, tag_of
 
@@ -39,22 +40,29 @@ EXISTING_JOB: Responses = {200: {"model": SubmittedJob, "description": "The job 
     status_code=202,
     response_model=SubmittedJob,
     responses={**EXISTING_JOB, **SUBMIT_PROBLEMS},
-    openapi_extra=keyed(body({"type": "object"}, required=False)),
+    openapi_extra=queried(SubmitQuery, keyed(body({"type": "object"}, required=False))),
 )
 async def submit_parameters(
     job_type: WorkflowId,
-    query: Annotated[SubmitQuery, Query()],
     parameters: JsonBody,
     caller: CurrentCaller,
-    key: GivenKey,
     gateway: CurrentGateway,
     limits: CurrentLimits,
+    request: Request,
 ) -> Response:
     """Submit a job; the body holds its parameters. The same workflow and parameters return the same job."""
-    request = JobRequest.model_construct(
+    try:
+        query, key = read_submit_query(request), read_key(request)
+    except InputError as error:
+        raise find_all_mistakes(
+            lambda: read_submit_query(request),
+            lambda: read_key(request),
+            lambda: gateway.declaration(job_type).check(parameters),
+        ) from error
+    wanted = JobRequest.model_construct(
         workflow=job_type, parameters=parameters, priority=query.priority, rerun=query.rerun, labels=query.labels
     )
-    return await submit_wanted(gateway, limits, caller, request, key)
+    return await submit_wanted(gateway, limits, caller, wanted, key)
 
 
 @router.post(
@@ -68,13 +76,15 @@ async def submit_parameters(
 async def submit_job(
     given: JsonBody,
     caller: CurrentCaller,
-    key: GivenKey,
     gateway: CurrentGateway,
     limits: CurrentLimits,
     request: Request,
 ) -> Response:
     """Submit a job. The same workflow and parameters return the same job."""
-    wanted = read_job(given, gateway)
+    try:
+        wanted, key = read_job(given, gateway), read_key(request)
+    except InputError as error:
+        raise find_all_mistakes(lambda: check_job(given, gateway), lambda: read_key(request)) from error
     if wanted.correlation_id:
         caller = replace(caller, correlation_id=wanted.correlation_id)
         request.state.correlation_id = caller.correlation_id

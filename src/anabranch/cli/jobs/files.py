@@ -134,7 +134,7 @@ def _print(rows: Sequence[_Row], *, json: bool) -> None:
         cells = [[*cell, cut(row.error and row.error.message)] for cell, row in zip(cells, rows, strict=True)]
     print_table(head, cells)
     for name, url in next((row.links[:1] for row in rows if row.links), ()):  # the map, which shows all of them
-        note(f"{name:<9} {url}")
+        note(f"{name:<9} {url.partition('#')[0]}")
 
 
 def _to_json(row: _Row) -> dict[str, object]:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from anabranch.cli.exit_codes import JobFailed
 from anabranch.cli.jobs.parameters import Parameters, raise_together
 from anabranch.cli.jobs.published import find_links
+from anabranch.cli.jobs.sidecars import add_sidecars
 from anabranch.cli.jobs.uploads import Uploads
 from anabranch.cli.terminal.output import note, print_json, span
 from anabranch.cli.terminal.progress import show_progress
@@ -45,6 +46,7 @@ def submit_job(
     labels: Mapping[str, str],
 ) -> SubmittedJob:
     """Submit a job; its files are uploaded once nothing else is wrong with it."""
+    parameters = add_sidecars(client, workflow, parameters)
     if parameters.files or parameters.mistakes:
         check = partial(client.validate, workflow, priority=priority, labels=labels)
         _check(check, client, workflow, parameters)

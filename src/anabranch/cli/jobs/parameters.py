@@ -31,9 +31,15 @@ class Parameters:
         texts: dict[str, str],
         files: Mapping[str, Path] | None = None,
         mistakes: Sequence[InputError] = (),
+        lists: Mapping[str, Sequence[Path]] | None = None,
     ) -> None:
         self.files = files or {}
-        self.values = {**values, **{name: any_upload(file) for name, file in self.files.items()}}
+        self._lists = lists or {}
+        self.values = {
+            **values,
+            **{name: any_upload(file) for name, file in self.files.items()},
+            **{name: [any_upload(file) for file in several] for name, several in self._lists.items()},
+        }
         self.mistakes = mistakes
         self._texts = texts
 
@@ -45,10 +51,15 @@ class Parameters:
         """The parameters with one more file to upload."""
         return Parameters(self.values, self._texts, {**self.files, name: file}, self.mistakes)
 
+    def with_files(self, name: str, files: Sequence[Path]) -> "Parameters":
+        """The parameters with a list of files to upload."""
+        return Parameters(self.values, self._texts, self.files, self.mistakes, {**self._lists, name: files})
+
     def send_files(self, uploads: Uploads) -> "Parameters":
         """Upload the files; the parameters with their addresses."""
         addresses = {name: uploads.send(file) for name, file in self.files.items()}
-        return Parameters({**self.values, **addresses}, self._texts)
+        several = {name: [uploads.send(file) for file in files] for name, files in self._lists.items()}
+        return Parameters({**self.values, **addresses, **several}, self._texts)
 
     def as_declared(self, schema: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
         """The values, with the original text of those that are strings by their schema."""

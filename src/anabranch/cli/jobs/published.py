@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from anabranch.client import JobStatus
-from anabranch.client.catalog import current_file_path, item_path, tilejson_path
+from anabranch.client.catalog import current_file_path, item_path, map_path, tilejson_path
 from anabranch.errors import InputError
 
 __all__ = ["find_links"]
@@ -22,7 +22,7 @@ def find_links(base_url: str, job: JobStatus) -> list[tuple[str, str]]:
     tiled = items if any(one["kind"] == "cog" for one in outputs) else []
     try:
         paths = [
-            ("map", "/"),
+            ("map", map_path(*items[0]) if len(items) == 1 else "/"),
             *(("item", item_path(*item)) for item in items),
             *(("tiles", tilejson_path(*item)) for item in tiled),
             # Of several items, the result does not say which file is whose.

@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 
 from anabranch.cli.connection import connect
 from anabranch.cli.jobs.files import find_file_set, submit_files
 from anabranch.cli.jobs.follow import follow, note_existing, print_end, submit_job
 from anabranch.cli.jobs.parameters import read_labels, read_parameters
+from anabranch.cli.jobs.sidecars import leave_out_sidecars
 from anabranch.cli.jobs.uploads import Uploads
 from anabranch.cli.terminal.options import (
     Json,
@@ -44,6 +46,7 @@ def run(
         uploads = Uploads(client, quiet=json)
         submit = partial(submit_job, client, uploads, workflow, priority=priority, rerun=rerun, labels=labels)
         if files:
+            files = replace(files, files=leave_out_sidecars(client, workflow, files.files))
             submit_files(client, files, parameters, submit, wait=True, timeout=timeout, json=json)
             return
         submitted = submit(parameters)

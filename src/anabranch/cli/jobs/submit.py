@@ -1,5 +1,6 @@
 """`submit`: submits a job to the running stack."""
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -12,6 +13,7 @@ from anabranch.cli.jobs.bulk import submit_lines
 from anabranch.cli.jobs.files import find_file_set, submit_files
 from anabranch.cli.jobs.follow import follow, note_existing, print_end, submit_job
 from anabranch.cli.jobs.parameters import read_labels, read_parameters
+from anabranch.cli.jobs.sidecars import leave_out_sidecars
 from anabranch.cli.jobs.uploads import Uploads
 from anabranch.cli.terminal.options import (
     Json,
@@ -62,6 +64,7 @@ def submit(
         uploads = Uploads(client, quiet=json)
         submit = partial(submit_job, client, uploads, workflow, priority=priority, rerun=rerun, labels=labels)
         if files:
+            files = replace(files, files=leave_out_sidecars(client, workflow, files.files))
             submit_files(client, files, parameters, submit, wait=wait, timeout=timeout, json=json)
             return
         submitted = submit(parameters)

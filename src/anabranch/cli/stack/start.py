@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from anabranch.access import asks_for_keys
 from anabranch.cli.connection import is_ready
@@ -24,6 +25,7 @@ from anabranch.settings import Settings
 
 __all__ = [
     "interrupt_on_signals",
+    "keep_port",
     "own_command",
     "require_plugins",
     "start",
@@ -55,14 +57,33 @@ def start(settings: Settings, *, reload: bool = False) -> Stack:
 def start_for_command(*, stays: bool = False) -> Stack:
     """Start a stack for a command that needs one, on any free port; one that stays up uses its own port if it is free.
 
-    So the links of a stack that stays are valid after the next `up`.
+    Where it is not, the home remembers the port that was free: the links of a stack that stays are valid after the next
+    `up`.
     """
-    settings = prepare(quiet=True) if stays else prepare(quiet=True, port=0)
-    if stays and not _is_free(settings.host, settings.port):
+    settings = keep_port(prepare(quiet=True)) if stays else prepare(quiet=True, port=0)
+    remembers = stays and not _is_free(settings.host, settings.port)
+    if remembers:
         settings = prepare(quiet=True, port=0)
     require_plugins(settings)
     note(f"starting a stack in {settings.home}")
-    return start(settings)
+    stack = start(settings)
+    if remembers and (port := urlsplit(stack.api_url or "").port):
+        Home(settings.home).write_port(port)
+    return stack
+
+
+def keep_port(settings: Settings) -> Settings:
+    """The settings with the port that links of their home have, unless another one is configured, or it is in use."""
+    home = Home(settings.home)
+    port = None if "port" in settings.model_fields_set else home.read_port()
+    if port is None:
+        return settings
+    clear_orphans(home)  # the API of a killed stack may still hold it
+    home.release()
+    if _is_free(settings.host, port):
+        return settings.model_copy(update={"port": port})
+    note(f"port {port} of earlier links is in use by another process; the stack uses {settings.port}")
+    return settings
 
 
 def _is_free(host: str, port: int) -> bool:

@@ -15,7 +15,7 @@ from anabranch.cli.setup import prepare, warn_of_unknown
 from anabranch.cli.stack.database import StackDatabase
 from anabranch.cli.stack.home_key import HomeKey
 from anabranch.cli.stack.plugins import PluginWatcher, spell_plugins
-from anabranch.cli.stack.start import own_command, require_plugins, start
+from anabranch.cli.stack.start import keep_port, own_command, require_plugins, start
 from anabranch.cli.terminal.options import Json
 from anabranch.cli.terminal.output import note, print_json, print_line
 from anabranch.embedded.cluster import Cluster
@@ -39,7 +39,7 @@ def up(
     log_to_files: Annotated[bool, typer.Option("--log-to-files", hidden=True)] = False,
 ) -> None:
     """Run the stack: database, API, orchestrator and workers."""
-    settings = prepare(quiet=detach, workers=workers, queues=queues, port=port, host=host)
+    settings = keep_port(prepare(quiet=detach, workers=workers, queues=queues, port=port, host=host))
     if not log_to_files:
         warn_of_unknown()
         require_plugins(settings)

@@ -19,6 +19,7 @@ from anabranch.engine.worker.context import Context
 from anabranch.engine.worker.result_file import ResultFile
 from anabranch.errors import ContractViolationError, DefinitionError, Permanent, TaskError, Transient
 from anabranch.workflows.functions import HandlerFunction
+from anabranch.workflows.mistakes import list_errors
 from anabranch.workflows.rules import Seconds, find_number_mistakes
 from anabranch.workflows.work import DEFAULT_QUEUE, DEFAULT_TIMEOUT, Handler, Retry, Runs
 
@@ -188,8 +189,10 @@ def _parameters(declared: Handler, params: Mapping[str, Json]) -> object:
     try:
         return declared.model.model_validate(dict(_listed(params)))
     except ValidationError as error:
-        mistakes = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'parameters'}: {e['msg']}" for e in error.errors())
-        raise Permanent(f"{declared.name} refused its parameters: {mistakes}", code="handler.parameters") from error
+        found, more = list_errors(error)
+        mistakes = [f"{'.'.join(map(str, e['loc'])) or 'parameters'}: {e['msg']}" for e in found]
+        said = "; ".join([*mistakes, more] if more else mistakes)
+        raise Permanent(f"{declared.name} refused its parameters: {said}", code="handler.parameters") from error
 
 
 def _listed(params: Mapping[str, object]) -> Iterator[tuple[str, object]]:

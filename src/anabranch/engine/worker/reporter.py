@@ -7,7 +7,7 @@ from itertools import accumulate
 import structlog
 
 from anabranch.engine.failure import Failure
-from anabranch.engine.model import Answer, Ended, InHand, Report, SessionId
+from anabranch.engine.model import Answer, Attempt, Ended, InHand, Report, SessionId
 from anabranch.engine.ports import ClaimRequest, Refused, TaskQueue, Turn
 from anabranch.errors import Unavailable
 
@@ -28,10 +28,16 @@ class Outbox:
         self._reports: list[Report] = []
         self._interruptions = 0
         self._to_send_alone = 0
+        self._reasons: dict[Attempt, str] = {}
 
     def __len__(self) -> int:
         """How many reports wait."""
         return len(self._reports)
+
+    @property
+    def trouble(self) -> str | None:
+        """Why the report was postponed that has waited longest; others may be sent meanwhile."""
+        return next(iter(self._reasons.values()), None)
 
     def write(self, reports: Sequence[Report]) -> None:
         """Add reports."""
@@ -53,10 +59,13 @@ class Outbox:
         self._interruptions = 0
         self._to_send_alone = max(self._to_send_alone - 1, 0)
         del self._reports[: len(batch)]
+        for report in batch:
+            self._reasons.pop(report.attempt, None)
 
-    def postpone(self, batch: Sequence[Report]) -> None:
+    def postpone(self, batch: Sequence[Report], reason: str) -> None:
         """Send what was interrupted later: all of it again at first, then each alone, that none waits for a bad one."""
         self._interruptions += 1
+        self._reasons |= {report.attempt: reason for report in batch}
         if self._to_send_alone:
             self._reports[:] = [*self._reports[len(batch) :], *batch]
             self._to_send_alone -= 1

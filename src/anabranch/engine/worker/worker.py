@@ -128,10 +128,10 @@ class TaskLoop:
         """Take a turn; False where the store did not accept it."""
         try:
             await self._turn()
-            self._live.trouble = self._runner.environment.trouble
+            self._live.trouble = self._outbox.trouble or self._runner.environment.trouble
         except (Unavailable, Refused, OSError) as error:
             log.warning("worker.interrupted", reason=str(error))
-            self._live.trouble = str(error)
+            self._live.trouble = self._outbox.trouble or str(error)
             await self._sleep(timedelta(seconds=1))
             return False
         return True
@@ -148,7 +148,7 @@ class TaskLoop:
             turn = await self._reporter.send(batch, wanted)
         except Unavailable as error:
             if batch and error.code == "database.interrupted":
-                self._outbox.postpone(batch)
+                self._outbox.postpone(batch, str(error))
             raise
         self._outbox.remove(batch)
         self._settle(batch, turn)

@@ -7,6 +7,7 @@ __all__ = ["CODES"]
 
 # fmt: off
 CODES: tuple[Code, ...] = (
+    Code("raster.archive", Kind.TASK, "The ZIP archive can't be used: it holds no raster or several, or exceeds a limit.", "Send an archive with one raster and its sidecars; the message names what is wrong."),
     Code("raster.band_masks", Kind.TASK, "Bands have separate masks, and a COG has one mask for all bands.", "Write a nodata value where a band has no data, or send each band as its own file."),
     Code("raster.bounds", Kind.TASK, "The raster's bounds are impossible in its coordinate system.", "Check whether the coordinate system is right, and whether x and y were swapped."),
     Code("raster.codec", Kind.TASK, "The file uses a compression that GDAL can't decode here.", "Rewrite it with a common compression, on a machine that has the codec."),
@@ -19,6 +20,8 @@ CODES: tuple[Code, ...] = (
     Code("raster.crs_unknown", Kind.TASK, "No coordinate system has this code.", "Give a code like EPSG:32633."),
     Code("raster.damaged", Kind.TASK, "The file starts like a raster, but can't be opened.", "Upload it again; open it elsewhere to check that it is complete."),
     Code("raster.disk", Kind.TASK_AGAIN, "The disk was full while a COG was written.", "Free disk space in the workers' scratch folder, then run the job again."),
+    Code("raster.draft", Kind.TASK, "The source is an output of another job, which may not be published yet.", "Copy it to the bronze tier with `anabranch storage cp`, and give that address; or publish it in the workflow that makes it."),
+    Code("raster.driver_missing", Kind.TASK, "The installed build of GDAL can't read this format.", "Convert the file on a machine whose GDAL can, with `gdal_translate -of COG`."),
     Code("raster.drivers", Kind.TASK, "GDAL has loaded drivers that are not allowed.", "It is a bug in Anabranch: report it, with the version of GDAL."),
     Code("raster.dtype", Kind.TASK, "The pixels are complex numbers.", "Write amplitude and phase as bands of real numbers."),
     Code("raster.empty", Kind.TASK, "The file has zero bytes.", "Upload it again."),
@@ -29,15 +32,19 @@ CODES: tuple[Code, ...] = (
     Code("raster.kind", Kind.TASK, "The raster is not of the declared kind.", "Omit `raster_type`, or declare the one that the message names."),
     Code("raster.library", Kind.TASK, "GDAL can't process the raster; the message is GDAL's own.", "Rewrite the file with `gdal_translate -of COG`, and send that."),
     Code("raster.missing", Kind.TASK, "The file is not on the machine.", "Stage it again, then retry."),
-    Code("raster.no_georeference", Kind.TASK, "The raster has no geotransform, or only control points or RPCs.", "Write its origin and pixel size into the file, or rectify it first."),
+    Code("raster.no_georeference", Kind.TASK, "The raster has no geotransform, or only control points or RPCs.", "Send its world file along, give `target_crs` to have it warped by its control points, or rectify it first."),
     Code("raster.not_written", Kind.TASK, "The COG could not be written.", "Open the file elsewhere to check that it is complete; upload it again."),
     Code("raster.reprojection", Kind.TASK, "The raster can't be reprojected to `target_crs`.", "Choose one that covers the raster's area."),
     Code("raster.rotated", Kind.TASK, "The raster is rotated or sheared.", "Give `target_crs` (the raster's own is allowed) to have it resampled."),
+    Code("raster.sidecar", Kind.TASK, "A file beside the raster does not fit it, or can't be read.", "Fix it or leave it out; the message names the file and the reason."),
     Code("raster.tier", Kind.TASK, "The tier visualization is for 8-bit rgb and rgba only.", "Request the tier `analysis` or `archive`."),
     Code("raster.tiled_unavailable", Kind.TASK, "The raster is too large for one COG, and tiling is not implemented yet.", "Send it in parts, or with `tiling: never` where disk and time allow one COG."),
+    Code("raster.time", Kind.TASK, "The variable has several times and none was chosen, or it lacks the chosen one.", "Set `time` to one that the message lists, or to `all`."),
     Code("raster.too_large", Kind.TASK, "The raster exceeds a limit.", "Write it as an ordinary tiled GeoTIFF, split it, or raise the limit."),
     Code("raster.truncated", Kind.TASK, "The file ends before its pixels do.", "Upload it again; compare its size and checksum with the original."),
     Code("raster.unreadable", Kind.TASK, "Some pixels can't be read.", "Upload the file again; compare its size and checksum with the original."),
+    Code("raster.unconfined", Kind.TASK, "This format may refer to other files, and the kernel can't keep them closed.", "Convert the file to a GeoTIFF, or run workers on Linux 5.13 or later with Landlock."),
+    Code("raster.variable", Kind.TASK, "The file has several variables and none was chosen, or it lacks the chosen one.", "Set `variable` to one that the message lists."),
     Code("raster.verify", Kind.TASK, "The COG failed verification.", "Nothing was published, and another run gives the same result: report it."),
     Code("raster.window", Kind.TASK, "A tile ends beyond the raster.", "Plan the tiles again, for this source and this `target_crs`."),
 )

@@ -2,11 +2,14 @@
 
 from pydantic import AwareDatetime, JsonValue, field_serializer
 
+from anabranch.plugins.raster.formats.models import Choice
 from anabranch.plugins.raster.models import (
+    Checked,
     CogOptions,
     Compared,
     Notice,
     Profile,
+    Sidecar,
     Validated,
     ValidateOptions,
 )
@@ -15,9 +18,12 @@ from anabranch.plugins.stac.facts import Output, RasterItem
 from anabranch.strict_model import StrictModel
 
 __all__ = [
+    "CheckedFile",
     "Cog",
     "CogParams",
     "CogSource",
+    "Cogs",
+    "CogsParams",
     "Plan",
     "Report",
     "ValidateParams",
@@ -40,19 +46,37 @@ class Plan(StrictModel):
     tiers: tuple[Profile, ...]
     outputs: tuple[str, ...]
     warnings: tuple[Notice, ...] = ()
+    sidecars: tuple[Sidecar, ...] = ()
+    pin: str | None = None  # the version that is read by ranges; a source without it is staged
 
 
 class ValidateParams(ValidateOptions):
-    """A staged raster, and the caller's options."""
+    """A raster, identified by its checksum or by its version from an earlier `stat`, and the caller's options."""
 
     source: str
-    sha256: str
+    sha256: str | None = None
+    tag: str | None = None
+    pin: str | None = None
     tiling: Tiling = "auto"
+    variable: str | None = None
+    time: str | None = None
+    sidecars: tuple[Sidecar, ...] = ()
 
     @property
     def options(self) -> ValidateOptions:
         """The options alone."""
         return ValidateOptions(**self.model_dump(include=set(ValidateOptions.model_fields)))
+
+    @property
+    def choice(self) -> Choice:
+        """What is taken of a file that is no plain GeoTIFF."""
+        return Choice(variable=self.variable, time=self.time, input_crs=self.input_crs, sidecars=self.sidecars)
+
+
+class CheckedFile(Checked):
+    """A checked raster, from here on identified by its content."""
+
+    sha256: str
 
 
 class CogSource(StrictModel):
@@ -60,6 +84,7 @@ class CogSource(StrictModel):
 
     source: str
     sha256: str
+    pin: str | None = None
     raster: Validated
     target_crs: str | None = None
 
@@ -81,6 +106,12 @@ class CogParams(CogSource):
     tier: Profile
 
 
+class CogsParams(CogSource):
+    """A checked raster, and the profiles of its COGs."""
+
+    tiers: tuple[Profile, ...]
+
+
 class Cog(StrictModel):
     """A COG in the silver tier that is not verified yet."""
 
@@ -88,6 +119,12 @@ class Cog(StrictModel):
     address: str
     size: int
     sha256: str
+
+
+class Cogs(StrictModel):
+    """The COGs of a raster, in the order of their profiles."""
+
+    cogs: tuple[Cog, ...] = ()
 
 
 class VerifyParams(CogSource):

@@ -1,62 +1,92 @@
 """Handlers on rasters: they fetch and store files, and open untrusted files only in a sandbox."""
 
-from collections.abc import Iterator
+import re
 from pathlib import Path, PurePosixPath
 
 from pydantic import BaseModel
 
 from anabranch.engine.worker.context import Context
 from anabranch.engine.worker.handler import handler
-from anabranch.errors import AnabranchError, NotFound
+from anabranch.errors import NotFound, Permanent
+from anabranch.plugins.raster.formats.models import ListParams, TimeSteps
+from anabranch.plugins.raster.formats.prepare import fetch_again, find_sidecars, prepare
 from anabranch.plugins.raster.handler_models import (
+    CheckedFile,
     Cog,
     CogParams,
+    Cogs,
+    CogSource,
+    CogsParams,
     Plan,
     ValidateParams,
     Verified,
     VerifyParams,
 )
 from anabranch.plugins.raster.item.publication import COG_TYPE, collect_outputs, name_cog
-from anabranch.plugins.raster.models import Checked, Compared, Inspected, Notice, Written
+from anabranch.plugins.raster.models import Checked, Compared, Inspected, Profile, Written
 from anabranch.plugins.raster.plan import plan_work, require_single
 from anabranch.plugins.raster.request import RasterRequest
 from anabranch.plugins.raster.sandbox_calls import run_in_sandbox, sandbox_folder
 from anabranch.plugins.raster.settings import RasterSettings
+from anabranch.plugins.raster.sources import pin_source
+from anabranch.statements import read_statements
+from anabranch.storage.addresses import parse_address
+from anabranch.storage.attempt_keys import parse_key
+from anabranch.storage.ranges import Ranges
 
-__all__ = ["create_cog", "preflight", "validate", "verify"]
+__all__ = ["create_cog", "create_cogs", "list_times", "preflight", "validate", "verify"]
 
 QUEUE = "raster"
+SQL = Path(__file__).with_name("statements.sql")
+DRAFT_ADDRESS = re.compile(r"(silver|gold)://jobs/")
 
 
 @handler("raster.preflight", queue="files", timeout_seconds=120)
 def preflight(params: RasterRequest, ctx: Context) -> Plan:
-    """Return the plan for a raster; the file is not read."""
-    plan = plan_work(params, ctx.storage.stat(params.source), ctx.settings(RasterSettings))
-    return plan.model_copy(update={"warnings": tuple(_warn_of_mask_file(params.source, ctx))})
+    """Return the plan for a raster; of the file only the header of a large one is read."""
+    if DRAFT_ADDRESS.match(params.source):
+        _require_own_output(params.source, ctx)
+    found = ctx.storage.stat(params.source)
+    plan = plan_work(params, found, ctx.settings(RasterSettings))
+    sidecars = tuple(find_sidecars(ctx, params.source, params.sidecars))
+    pin = None if sidecars else pin_source(ctx, params.source, found)
+    return plan.model_copy(update={"sidecars": sidecars, "pin": pin})
 
 
-def _warn_of_mask_file(source: str, ctx: Context) -> Iterator[Notice]:
-    """Warn of a separate mask file beside the raster, which is not read."""
-    try:
-        beside = ctx.storage.stat(f"{source}.msk")
-    except AnabranchError:  # it does not exist or can't be checked: no reason to fail
-        return
-    name = PurePosixPath(beside.key).name
-    ignored = (
-        f"The mask file {name} beside the raster is not read: all pixels count as data unless the file says otherwise."
+def _require_own_output(source: str, ctx: Context) -> None:
+    """Refuse an output of another job, which may not be published yet; parts of one job may use each other's (P6)."""
+    key = parse_key(parse_address(source).path)
+    if key is not None:
+        query = read_statements(SQL)["is_related"].encode()
+        with ctx.database() as connection:
+            ((is_own,),) = connection.execute(query, {"job_id": ctx.job_id, "other": key.job}).fetchall()
+        if is_own:
+            return
+    raise Permanent(
+        f"{PurePosixPath(source).name[-80:]} is an output of another job, which may not be published yet",
+        code="raster.draft",
+        remedy="Copy it to the bronze tier with `anabranch storage cp`, and give that address; or publish it in the "
+        "workflow that makes it.",
     )
-    how = "To use it, write it into the raster: gdal_translate --config GDAL_TIFF_INTERNAL_MASK YES."
-    yield Notice(code="raster.mask_beside", message=f"{ignored} {how}")
 
 
 @handler("raster.validate", queue=QUEUE, timeout_seconds=3_600)
-def validate(params: ValidateParams, ctx: Context) -> Checked:
-    """Check a raster: format, georeference, pixels, kind; all errors are reported at once."""
+def validate(params: ValidateParams, ctx: Context) -> CheckedFile:
+    """Fetch a raster and check it: format, georeference, pixels, kind; all errors are reported at once."""
     settings = ctx.settings(RasterSettings)
-    path = ctx.storage.fetch(params.source, params.sha256)
-    checked = run_in_sandbox(ctx, "look", Checked, path=path, options=params.options, settings=settings)
+    prepared = prepare(ctx, params.source, params.sha256, params.choice, tag=params.tag, pin=params.pin)
+    options = prepared.adapt(params.options)
+    checked = run_in_sandbox(ctx, "look", Checked, path=prepared.path, options=options, settings=settings)
     require_single(checked.pixels, params.tiling, settings)
-    return checked
+    return CheckedFile(**dict(prepared.complete(checked)), sha256=prepared.sha256)
+
+
+@handler("raster.list_times", queue=QUEUE, timeout_seconds=600)
+def list_times(params: ListParams, ctx: Context) -> TimeSteps:
+    """List the times of a variable of a netCDF, HDF5 or GRIB file."""
+    path = ctx.storage.fetch(params.source, params.sha256)
+    settings = ctx.settings(RasterSettings)
+    return run_in_sandbox(ctx, "list_steps", TimeSteps, source=path, params=params, settings=settings)
 
 
 @handler("raster.create_cog", queue=QUEUE, timeout_seconds=21_600)
@@ -64,13 +94,30 @@ def create_cog(params: CogParams, ctx: Context) -> Cog:
     """Turn one raster into one Cloud-Optimized GeoTIFF; one that an earlier attempt stored is reused."""
     if (done := ctx.resume()) and done.phase == "put" and _is_there(ctx, cog := Cog.model_validate(done.state)):
         return cog
-    source, target = ctx.storage.fetch(params.source, params.sha256), sandbox_folder(ctx) / "cog.tif"
-    options = params.options(params.tier, ctx.settings(RasterSettings).raster_memory_mb)
-    run_in_sandbox(ctx, "write", Written, source=source, target=target, options=options)
-    output = ctx.storage.put(target, name=name_cog(params.raster.name, params.tier), media_type=COG_TYPE)
-    cog = Cog(tier=params.tier, address=output.address, size=output.size, sha256=output.sha256)
+    cog = _write_cog(params, params.tier, ctx)
     ctx.checkpoint("put", cog.model_dump(mode="json"))
     return cog
+
+
+@handler("raster.create_cogs", queue=QUEUE, timeout_seconds=64_800)
+def create_cogs(params: CogsParams, ctx: Context) -> Cogs:
+    """Turn one raster into a Cloud-Optimized GeoTIFF for each profile; those of an earlier attempt are reused."""
+    done = ctx.resume()
+    stored = {cog.tier: cog for cog in Cogs.model_validate(done.state).cogs if _is_there(ctx, cog)} if done else {}
+    for tier in params.tiers:
+        if tier not in stored:
+            stored[tier] = _write_cog(params, tier, ctx)
+            ctx.checkpoint("put", Cogs(cogs=tuple(stored.values())).model_dump(mode="json"))
+    return Cogs(cogs=tuple(stored[tier] for tier in params.tiers))
+
+
+def _write_cog(params: CogSource, tier: Profile, ctx: Context) -> Cog:
+    source = fetch_again(ctx, params)
+    target = sandbox_folder(ctx) / "cog.tif"
+    options = params.options(tier, ctx.settings(RasterSettings).raster_memory_mb)
+    run_in_sandbox(ctx, "write", Written, source=source, target=target, options=options)
+    output = ctx.storage.put(target, name=name_cog(params.raster.name, tier), media_type=COG_TYPE)
+    return Cog(tier=tier, address=output.address, size=output.size, sha256=output.sha256)
 
 
 def _is_there(ctx: Context, cog: Cog) -> bool:
@@ -84,11 +131,11 @@ def _is_there(ctx: Context, cog: Cog) -> bool:
 @handler("raster.verify", queue=QUEUE, timeout_seconds=7_200)
 def verify(params: VerifyParams, ctx: Context) -> Verified:
     """Compare the COGs with their source, pixel by pixel where nothing was resampled, and collect the outputs."""
-    source = ctx.storage.fetch(params.source, params.sha256)
+    source = fetch_again(ctx, params, verify=True)
     paths = [ctx.storage.fetch(cog.address, cog.sha256) for cog in params.cogs]
     memory, thumbnail = ctx.settings(RasterSettings).raster_memory_mb, sandbox_folder(ctx) / "thumbnail.png"
     first, *others = (
-        dict[str, BaseModel | Path](source=source, path=path, options=params.options(cog.tier, memory))
+        dict[str, BaseModel | Path | Ranges](source=source, path=path, options=params.options(cog.tier, memory))
         for cog, path in zip(params.cogs, paths, strict=True)
     )
     inspected = run_in_sandbox(ctx, "inspect", Inspected, thumbnail=thumbnail, **first)

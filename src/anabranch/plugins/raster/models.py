@@ -21,10 +21,12 @@ __all__ = [
     "Kind",
     "Nodata",
     "Notice",
+    "Origin",
     "Profile",
     "ProfileName",
     "Projection",
     "Repairs",
+    "Sidecar",
     "Statistics",
     "Times",
     "ValidateOptions",
@@ -133,7 +135,7 @@ class Times(StrictModel):
     moment: datetime | None = None
     start: datetime | None = None
     end: datetime | None = None
-    origin: Literal["tags", "name"]
+    origin: Literal["tags", "name", "coordinate"]
     rule: str = ""  # where it was found
 
 
@@ -152,6 +154,26 @@ class Window(StrictModel):
     row: int = Field(ge=0)
     width: int = Field(gt=0)
     height: int = Field(gt=0)
+
+
+class Sidecar(StrictModel):
+    """A file beside a raster that says more of it; its SHA-256 is known once it is staged."""
+
+    kind: Literal["world", "prj", "mask", "aux"]
+    address: str
+    sha256: str = ""
+
+
+class Origin(StrictModel):
+    """What the GeoTIFF that all steps read was made from, where the source is none or has sidecars."""
+
+    format: str
+    driver: str
+    member: str = ""  # of a ZIP archive
+    variable: str = ""
+    time: str = ""  # the one that was chosen, or `all`
+    sidecars: tuple[Sidecar, ...] = ()
+    applied: tuple[str, ...] = ()  # what was used of the sidecars and the file's conventions
 
 
 class Validated(StrictModel):
@@ -178,6 +200,7 @@ class Validated(StrictModel):
     times: Times | None
     estimate: Estimate
     warnings: tuple[Notice, ...]
+    origin: Origin | None = None
 
 
 class Checked(StrictModel):

@@ -5,6 +5,7 @@ from pathlib import PurePosixPath
 
 from anabranch.errors import Permanent
 from anabranch.plugins.raster.checks.combined_errors import raise_all
+from anabranch.plugins.raster.files.magic_bytes import CONTAINER_SUFFIXES
 from anabranch.plugins.raster.handler_models import Plan
 from anabranch.plugins.raster.item.publication import name_cog
 from anabranch.plugins.raster.request import RasterRequest, Tiling
@@ -49,8 +50,13 @@ def _check_file(found: Stat, request: RasterRequest, settings: RasterSettings) -
             code="raster.too_large",
             remedy="Send a smaller file, or ask the operator to raise ANABRANCH_RASTER_MAX_MB.",
         )
-    elif request.tiling == "auto" and found.size > settings.raster_single_bytes:
+    elif request.tiling == "auto" and not _is_container(name) and found.size > settings.raster_single_bytes:
         yield _too_large(f"it has {found.size:,} bytes, and the limit is {settings.raster_single_bytes:,}")
+
+
+def _is_container(name: str) -> bool:
+    """Whether only a part of the file becomes a COG, so that its size says little; pixels are counted later."""
+    return PurePosixPath(name).suffix.lower() in CONTAINER_SUFFIXES
 
 
 def _too_large(reason: str) -> Permanent:

@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import ValidationInfo, field_validator
 
+from anabranch.geo.sidecar_names import find_kind, sidecar_names
 from anabranch.plugins.raster.files.magic_bytes import SUFFIXES, how_to_convert
 from anabranch.plugins.raster.models import CRS_PATTERN, Kind, ProfileName, ValidateOptions
 from anabranch.plugins.stac.names import is_collection_id, is_item_id
@@ -15,7 +16,6 @@ __all__ = ["RasterRequest", "Tiling"]
 
 Tiling = Literal["auto", "never"]
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:\d\d)", re.ASCII)
-DRAFT_ADDRESS = re.compile(r"(silver|gold)://jobs/")
 
 
 class RasterRequest(ValidateOptions):
@@ -26,15 +26,13 @@ class RasterRequest(ValidateOptions):
     tiling: Tiling = "auto"
     datetime: str | None = None
     item_id: str | None = None
+    variable: str | None = None
+    time: str | None = None
+    sidecars: tuple[str, ...] = ()
 
     @field_validator("source")
     @classmethod
     def _check_source(cls, source: str) -> str:
-        if DRAFT_ADDRESS.match(source):
-            raise ValueError(
-                f"{PurePosixPath(source).name[-80:]} is an output of a job, which may not be published yet."
-                " Copy it to the bronze tier with `anabranch storage cp`, and give that address"
-            )
         name = PurePosixPath(source).name
         suffix = PurePosixPath(name).suffix.lower()
         if suffix and suffix not in SUFFIXES:  # without an extension, the content decides
@@ -43,6 +41,17 @@ class RasterRequest(ValidateOptions):
                 f" {how_to_convert(suffix, name)} Supported extensions: {', '.join(sorted(SUFFIXES))}"
             )
         return source
+
+    @field_validator("sidecars")
+    @classmethod
+    def _check_sidecars(cls, given: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        source = PurePosixPath(info.data.get("source", "")).name
+        odd = [name for name in (PurePosixPath(address).name for address in given) if not find_kind(name, source)]
+        if odd and source:
+            raise ValueError(
+                f"{odd[0][-80:]} is no sidecar of {source[-80:]}. Give files like {', '.join(sidecar_names(source))}"
+            )
+        return given
 
     @field_validator("input_crs", "target_crs")
     @classmethod

@@ -1,9 +1,11 @@
 """Functions on untrusted files that run in the sandbox: JSON in, JSON out (decision 011)."""
 
+import os
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
 
+import numpy.ma  # noqa: F401  # numpy imports it at its first use, which would be in each call
 import rasterio
 import rasterio.transform
 import rasterio.warp
@@ -12,12 +14,17 @@ from rasterio._err import CPLE_BaseError  # rasterio raises it where GDAL fails;
 from rasterio.errors import RasterioError
 
 from anabranch.errors import Permanent
+from anabranch.geo.sidecar_names import SidecarKind
 from anabranch.plugins.raster.checks import validate
 from anabranch.plugins.raster.cog import target_view, verify
 from anabranch.plugins.raster.cog import write as cog
 from anabranch.plugins.raster.cog.encoding import encoding_of
 from anabranch.plugins.raster.files.codecs import gdal_message
 from anabranch.plugins.raster.files.reader import check_drivers
+from anabranch.plugins.raster.files.source import Source
+from anabranch.plugins.raster.formats.extract import extract as extract_raster
+from anabranch.plugins.raster.formats.extract import list_times
+from anabranch.plugins.raster.formats.models import Choice, Extracted, ListParams, TimeSteps
 from anabranch.plugins.raster.item import footprint, preview, projection
 from anabranch.plugins.raster.models import (
     Checked,
@@ -32,7 +39,7 @@ from anabranch.plugins.raster.models import (
 from anabranch.plugins.raster.settings import RasterSettings
 from anabranch.plugins.stac.facts import Footprint
 
-__all__ = ["check", "inspect", "look", "warm_up", "write"]
+__all__ = ["check", "extract", "inspect", "list_steps", "look", "warm_up", "write"]
 
 check_drivers()
 
@@ -57,9 +64,8 @@ def _in_sandbox(work: Callable[..., BaseModel]) -> Callable[..., object]:
         try:
             return checked(**given).model_dump(mode="json")
         except (RasterioError, CPLE_BaseError) as error:
-            path = str(given.get("path") or given.get("source"))
             raise Permanent(
-                f"GDAL can't process {Path(path).name}: {gdal_message(error)}",
+                f"GDAL can't process {_name(given.get('path') or given.get('source'))}: {gdal_message(error)}",
                 code="raster.library",
                 remedy="Rewrite the file with `gdal_translate -of COG` and send that; report a bug if that fails, too.",
             ) from error
@@ -67,8 +73,47 @@ def _in_sandbox(work: Callable[..., BaseModel]) -> Callable[..., object]:
     return call
 
 
+def _name(given: object) -> str:
+    """The name of a file that is given as JSON: its path, or an object for one that is read by ranges."""
+    return str(given["name"]) if isinstance(given, dict) else Path(str(given)).name
+
+
 @_in_sandbox
-def look(path: Path, options: ValidateOptions, settings: RasterSettings, *, progress: cog.Progress) -> Checked:
+def extract(
+    source: Path,
+    folder: Path,
+    choice: Choice,
+    settings: RasterSettings,
+    world: Path | None = None,
+    prj: Path | None = None,
+    mask: Path | None = None,
+    aux: Path | None = None,
+    *,
+    progress: cog.Progress,
+) -> Extracted:
+    """Make the GeoTIFF of a choice among the contents of a file."""
+    given: dict[SidecarKind, Path | None] = {"world": world, "prj": prj, "mask": mask, "aux": aux}
+    sidecars = {kind: path for kind, path in given.items() if path}
+    return extract_raster(source, folder, choice, sidecars, settings, progress, confined=_is_confined())
+
+
+@_in_sandbox
+def list_steps(source: Path, params: ListParams, settings: RasterSettings, *, progress: cog.Progress) -> TimeSteps:
+    """List the time steps of a variable."""
+    return list_times(source, params.variable, settings, confined=_is_confined())
+
+
+def _is_confined() -> bool:
+    """Whether the kernel keeps files closed that were not given to this process."""
+    try:
+        with os.scandir("/"):
+            return False
+    except PermissionError:
+        return True
+
+
+@_in_sandbox
+def look(path: Source, options: ValidateOptions, settings: RasterSettings, *, progress: cog.Progress) -> Checked:
     """Validate a raster; returns it, the number of pixels of its COG, and the profiles that its kind allows."""
     raster = validate.validate(path, options, settings)
     chosen = validate.choose(raster.kind, raster.mends, options, settings, discrete=raster.discrete)
@@ -80,19 +125,19 @@ def look(path: Path, options: ValidateOptions, settings: RasterSettings, *, prog
 
 
 @_in_sandbox
-def write(source: Path, target: Path, options: CogOptions, *, progress: cog.Progress) -> Written:
+def write(source: Source, target: Path, options: CogOptions, *, progress: cog.Progress) -> Written:
     """Write a COG."""
     return cog.write_cog(source, target, options, progress)
 
 
 @_in_sandbox
-def check(source: Path, path: Path, options: CogOptions, *, progress: cog.Progress) -> Compared:
+def check(source: Source, path: Path, options: CogOptions, *, progress: cog.Progress) -> Compared:
     """Compare a COG with its source."""
     return verify.verify(source, path, options)
 
 
 @_in_sandbox
-def inspect(source: Path, path: Path, options: CogOptions, thumbnail: Path, *, progress: cog.Progress) -> Inspected:
+def inspect(source: Source, path: Path, options: CogOptions, thumbnail: Path, *, progress: cog.Progress) -> Inspected:
     """Compare a COG with its source, describe it, and write its thumbnail."""
     compared = verify.verify(source, path, options)
     found, shown = footprint.footprint(path), preview.preview(path, thumbnail, options.kind, discrete=options.discrete)

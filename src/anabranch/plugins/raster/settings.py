@@ -19,11 +19,21 @@ class RasterSettings(StrictModel):
         ge=1,
         description="The largest number of pixels that becomes one COG unless a job says `tiling: never`.",
     )
+    raster_ranged_mb: int = Field(
+        512,
+        ge=0,
+        description="The largest tiled TIFF in object storage that is copied whole, not read by ranges.",
+    )
     raster_max_pixels: int = Field(50_000_000_000, ge=1, description="The largest number of pixels of a raster.")
     raster_max_bands: int = Field(512, ge=1, description="The largest number of bands of a raster.")
+    raster_max_times: int = Field(1_000, ge=1, description="The largest number of times that become items of one job.")
     raster_max_block_mb: int = Field(128, ge=1, description="The largest block of a raster, decompressed.")
     raster_max_expansion: int = Field(
         1_000, ge=1, description="How many times larger than its file a raster over a gigabyte may be, decompressed."
+    )
+    raster_archive_files: int = Field(1_000, ge=1, description="The largest number of files in a ZIP archive.")
+    raster_archive_ratio: int = Field(
+        100, ge=1, description="How many times larger than packed a file over 64 MB in a ZIP archive may be."
     )
     raster_memory_mb: int = Field(1024, ge=256, description="Maximum memory for the processing of one raster.")
     raster_cpu_seconds: int = Field(14_400, ge=1, description="Maximum CPU time for one processing step of a raster.")

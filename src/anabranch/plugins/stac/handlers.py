@@ -2,16 +2,16 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from pydantic import Field
 
 from anabranch import Context, handler
+from anabranch.errors import NotFound
 from anabranch.plugins.stac.collection import CollectionFacts
 from anabranch.plugins.stac.facts import RasterItem
 from anabranch.plugins.stac.item import Origin, build_item, find_outputs
-from anabranch.plugins.stac.manifest import Manifest, sign_manifest
+from anabranch.plugins.stac.manifest import Manifest, our_version, sign_manifest
 from anabranch.strict_model import StrictModel
 
 if TYPE_CHECKING:
@@ -37,11 +37,12 @@ class CollectionResult(StrictModel):
 
 
 class ItemParams(StrictModel):
-    """An item for an existing collection."""
+    """An item for a collection, which must exist unless it is to be created."""
 
     collection: str
     item: RasterItem
     reason: str | None = Field(None, max_length=1000)
+    create_collection: bool = False
 
 
 class ItemsParams(StrictModel):
@@ -74,7 +75,7 @@ def ensure_collection(params: CollectionFacts, ctx: Context) -> CollectionResult
 @handler("raster.stac_register_item", timeout_seconds=120)
 def register_item(params: ItemParams, ctx: Context) -> ItemsResult:
     """Publish one item with its objects."""
-    return _register(params.collection, [params.item], params.reason, ctx)
+    return _register(params.collection, [params.item], params.reason, ctx, create_collection=params.create_collection)
 
 
 @handler("stac.register_items", timeout_seconds=600)
@@ -84,16 +85,24 @@ def register_items(params: ItemsParams, ctx: Context) -> ItemsResult:
     return _register(params.collection, params.items, params.reason, ctx)
 
 
-def _register(collection: str, rasters: list[RasterItem], reason: str | None, ctx: Context) -> ItemsResult:
+def _register(
+    collection: str, rasters: list[RasterItem], reason: str | None, ctx: Context, *, create_collection: bool = False
+) -> ItemsResult:
     """Build and validate the items while no connection is open, then publish them in one transaction."""
     from anabranch.plugins.stac import catalog
 
     with ctx.database() as connection:
         origin = catalog.find_origin(connection, ctx.job_id)
     publications = build_publications(collection, rasters, origin, partial(sign_manifest, origin, ctx.signing_key))
+    attempt = (ctx.node_id, ctx.fence) if ctx.fence else None
     with ctx.database() as connection:
-        attempt = (ctx.node_id, ctx.fence) if ctx.fence else None
-        published = catalog.publish(connection, collection, ctx.job_id, publications, attempt, reason=reason)
+        try:
+            published = catalog.publish(connection, collection, ctx.job_id, publications, attempt, reason=reason)
+        except NotFound:
+            if not create_collection:
+                raise
+            catalog.ensure_collection(connection, CollectionFacts(id=collection))
+            published = catalog.publish(connection, collection, ctx.job_id, publications, attempt, reason=reason)
     references = [ItemReference(collection=collection, id=item) for item in published.items]
     return ItemsResult(items=references, changed=len(published.changed))
 
@@ -107,10 +116,9 @@ def build_publications(
     """The items of rasters with their published objects, validated, and with signed manifests."""
     from anabranch.plugins.stac.catalog import Publication
 
-    ours = version("anabranch")
     return [
         Publication(
-            build_item(collection, raster, origin, ours),
+            build_item(collection, raster, origin, our_version()),
             find_outputs(raster),
             sign(collection, raster) if sign else None,
         )

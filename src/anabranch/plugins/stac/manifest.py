@@ -1,6 +1,7 @@
 """The signed manifest of an item."""
 
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import version
 
 from anabranch.canonical import JsonObject
@@ -10,7 +11,13 @@ from anabranch.manifests.statement import Origin, build_statement
 from anabranch.plugins.stac.facts import RasterItem
 from anabranch.plugins.stac.item import find_outputs
 
-__all__ = ["Manifest", "sign_manifest"]
+__all__ = ["Manifest", "our_version", "sign_manifest"]
+
+
+@cache
+def our_version() -> str:
+    """The version of this package, which is read from a file."""
+    return version("anabranch")
 
 
 @dataclass(frozen=True)
@@ -30,7 +37,7 @@ def sign_manifest(origin: Origin, key: SigningKey, collection: str, raster: Rast
         {"collection": collection, "item": raster.id},
         files={output.name: output.sha256 for output in find_outputs(raster)},
         sources={source.name or "source": source.sha256} if source else {},
-        libraries={"anabranch": version("anabranch"), **raster.software},
+        libraries={"anabranch": our_version(), **raster.software},
     )
     envelope = write_envelope(sign(statement, key))
     handlers: JsonObject = {name: list(versions) for name, versions in origin.handlers.items()}

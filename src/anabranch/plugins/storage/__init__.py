@@ -1,3 +1,3 @@
-"""Files in the tiers: staged on this machine, and listed."""
+"""Files in the tiers: staged on this machine, listed, and counted."""
 
-PLUGIN_MODULES = ("handlers",)
+PLUGIN_MODULES = ("handlers", "inventory")

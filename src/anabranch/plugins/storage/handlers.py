@@ -6,7 +6,6 @@ from pydantic import Field
 
 from anabranch.engine.worker.context import Context
 from anabranch.engine.worker.handler import handler
-from anabranch.errors import Permanent
 from anabranch.strict_model import StrictModel
 
 __all__ = ["list_files", "stage"]
@@ -16,14 +15,18 @@ FILES_PER_PROGRESS = 1_000
 
 
 class StageParams(StrictModel):
-    """The address of a file; `tag` is its version from an earlier `stat`, if there was one."""
+    """The address of a file; `tag` is its version from an earlier `stat`, if there was one.
+
+    With `pin`, such a version, the file is only read for its checksum: its readers fetch ranges of this version.
+    """
 
     source: str
     tag: str | None = None
+    pin: str | None = None
 
 
 class Staged(StrictModel):
-    """A file on this machine, identified by its content."""
+    """A file that is identified by its content."""
 
     source: str
     name: str
@@ -35,14 +38,12 @@ class Staged(StrictModel):
 @handler("raster.blob_to_mount", queue="files", timeout_seconds=7_200)
 def stage(params: StageParams, ctx: Context) -> Staged:
     """Copy a file to this machine, once; from then on its checksum identifies it."""
-    if params.tag is not None and ctx.storage.stat(params.source).tag != params.tag:
-        raise Permanent(
-            f"{params.source} was replaced since it was first checked",
-            code="storage.changed",
-            remedy="Submit it again.",
-        )
-    staged = ctx.storage.stage(params.source)
-    return Staged(source=params.source, name=PurePosixPath(params.source).name, size=staged.size, sha256=staged.sha256)
+    name = PurePosixPath(params.source).name
+    if params.pin is not None:
+        ranges = ctx.storage.open_ranges(params.source, params.pin)
+        return Staged(source=params.source, name=name, size=ranges.size, sha256=ranges.sha256(ctx.progress))
+    staged = ctx.storage.stage(params.source, tag=params.tag)
+    return Staged(source=params.source, name=name, size=staged.size, sha256=staged.sha256)
 
 
 class ListParams(StrictModel):

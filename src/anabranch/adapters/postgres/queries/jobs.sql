@@ -182,6 +182,16 @@ select n.name, o.output
  where n.job = %(job)s and n.finished_at is not null and pg_column_size(o.output) <= 4096
    and octet_length(o.output::text) <= 4096 and o.output::text not like '%%"anabranch:reference"%%';
 
+-- name: node_values
+-- Parts of outputs in the order of the list, each named by its node and path; one that does not exist is not found.
+select v.value, v.reference, v.many, num_nonnulls(v.value, v.reference, v.many) > 0 as found
+  from jsonb_array_elements(%(parts)s::jsonb) with ordinality as p(words, place)
+  left join lateral app.node_value(
+            %(job_id)s, p.words ->> 0,
+            array(select w.word from jsonb_array_elements_text(p.words) with ordinality as w(word, place)
+                   where w.place > 1 order by w.place)) v on true
+ order by p.place;
+
 -- name: nodes
 -- The nodes of some jobs in order, with the counts of their tasks from the lane: no task is read, but where few of them
 -- run how far these are.

@@ -16,6 +16,7 @@ __all__ = [
     "find_pending",
     "read_deployed",
     "read_entries",
+    "unsupported",
     "write_deployed",
     "write_entry",
 ]
@@ -76,10 +77,7 @@ def find_pending(files: Files, entries: tuple[Entry, ...], deployed: Deployed | 
     applied = {entry.number for entry in entries}
     pending = tuple(migration for migration in files.migrations if migration.number not in applied)
     if deployed and is_later and (pending or files.release.number < deployed.oldest):
-        raise _newer(
-            f"release {deployed.release} of the schema, for release {deployed.oldest} and later; "
-            f"this is {files.release.number}"
-        )
+        raise unsupported(files, deployed)
     if skipped := [m for m in pending if m.number < max(applied, default=0) and not m.is_outside]:
         raise Conflict(
             "database.migration_skipped",
@@ -158,6 +156,14 @@ def _compare(entry: Entry, known: Mapping[int, Migration]) -> None:
             remedy="Run the release that made this database, or another database: set ANABRANCH_HOME, or remove "
             "what a home holds with `anabranch down --purge --yes`. A changed migration belongs into a new file.",
         )
+
+
+def unsupported(files: Files, deployed: Deployed) -> Conflict:
+    """The error of a release whose processes can't use what a later one deployed."""
+    return _newer(
+        f"release {deployed.release} of the schema, for release {deployed.oldest} and later; "
+        f"this is {files.release.number}"
+    )
 
 
 def _newer(what: str) -> Conflict:

@@ -12,13 +12,13 @@ from psycopg.types.json import Jsonb
 
 from anabranch.adapters.postgres.connect import Role
 from anabranch.adapters.postgres.database import Database
+from anabranch.adapters.postgres.store.children import take_children
 from anabranch.adapters.postgres.store.definitions import PostgresDefinitions
 from anabranch.adapters.postgres.store.heartbeat import PostgresHeartbeat
 from anabranch.adapters.postgres.store.keys import PostgresKeys
 from anabranch.adapters.postgres.store.retention import PostgresRetention
 from anabranch.adapters.postgres.store.rows import (
     read_answers,
-    read_child,
     read_claims,
     read_definition,
     read_right,
@@ -222,11 +222,11 @@ class PostgresStore:
         (row,) = await self._database.call("apply", right.id, session, right.takes, view.version, changes)
         return Applied(ApplyResult(row["applied"]), tuple(TakenRight(RightId(made), 1) for made in row["rights"]))
 
-    async def node_value(self, job_id: str, reference: Reference) -> StoredValue | None:
-        """The value of a reference to a node's output, or None when it does not exist."""
-        node, _, *path = map(str, reference.path)
-        rows = await self._database.call("node_value", job_id, node, path)
-        return StoredValue(**rows[0]) if rows else None
+    async def node_values(self, job_id: str, references: Sequence[Reference]) -> list[StoredValue | None]:
+        """The values of references to nodes' outputs, each None when it does not exist."""
+        parts = [[str(reference.path[0]), *map(str, reference.path[2:])] for reference in references]
+        rows = await self._database.query("node_values", job_id=job_id, parts=encode(parts))
+        return [StoredValue(**row) if row.pop("found") else None for row in rows]
 
     async def node_results(self, job_id: str, node: str, after: int) -> ResultPage | None:
         """The next results of a node's tasks, in order, after an index; None when there are no more."""
@@ -325,7 +325,7 @@ class PostgresStore:
 
     async def take_children(self, session: SessionId, limit: int) -> list[ChildJob]:
         """Take child jobs that ended, to report for them."""
-        return [read_child(row) for row in await self._database.call("take_ended_children", session, limit)]
+        return await take_children(self._database, session, limit)
 
     async def end_child(self, child: ChildJob, report: Report, session: SessionId) -> list[TakenRight]:
         """Report for a child job, once; the rights that come of it."""

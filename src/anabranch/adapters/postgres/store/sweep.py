@@ -16,7 +16,7 @@ from anabranch.engine.model import SessionId
 from anabranch.engine.ports import Refused, Swept
 from anabranch.errors import AnabranchError
 
-__all__ = ["LAST_LANE", "PostgresSweep"]
+__all__ = ["LAST_LANE", "PostgresSweep", "may_be_a_rows"]
 
 log = structlog.get_logger()
 BATCH_ROWS = 1000
@@ -171,7 +171,7 @@ class PostgresSweep:
         try:
             done = await act.call(first, last) or 0
         except AnabranchError as error:
-            if not _may_be_a_rows(error):
+            if not may_be_a_rows(error):
                 raise
             if first == last and len(bad_lanes) < MAX_BAD_LANES:
                 bad_lanes[first] = BadLane(_reason(error), monotonic() + BAD_LANE_SECONDS)
@@ -207,7 +207,7 @@ class PostgresSweep:
         return next(iter(rows[0].values())) if rows else None
 
 
-def _may_be_a_rows(error: AnabranchError) -> bool:
+def may_be_a_rows(error: AnabranchError) -> bool:
     """Whether some row may be the cause: its data, or a page or index that the server can't read."""
     cause = error.__cause__
     damaged = isinstance(cause, psycopg.Error) and (cause.sqlstate or "").startswith(DAMAGED)

@@ -1,7 +1,7 @@
 -- Jobs that have not ended and that nothing moves on (E1). It is always empty: each open job has a right to advance, waits
 -- for a signal or a time, or has a lane with a task that runs, as a job too, or that can be claimed, now or when it is due,
 -- when others have ended, or when the limit that holds it back lets it. And for five minutes nothing was in the way: no
--- advance that could not be made, no task in hand that has not begun, no process that could not report, no task that
+-- advance that could not be made, no task in hand that has not begun, no process that could not report what it held then, no task that
 -- workers give back again and again because something does not answer, no child job whose result can't be taken.
 create view app.stuck_jobs as
     select j.job_id, j.state, j.created_at, j.id
@@ -11,9 +11,8 @@ create view app.stuck_jobs as
             or exists (
                select from app.lanes l join app.claims c on c.lane = l.id
                  join app.sessions s on s.id = c.session and s.dead_at is null
-                where l.job = j.id and not l.closed
-                  and (s.troubled_at < app.now() - interval '5 min'
-                       or (c.started_at is null and c.claimed_at < app.now() - interval '5 min')))
+                where l.job = j.id and not l.closed and c.claimed_at < app.now() - interval '5 min'
+                  and (s.troubled_at < app.now() - interval '5 min' or c.started_at is null))
             or exists (
                select from app.lanes l
                 cross join lateral (select * from app.due x where x.lane = l.id order by x.due_at limit 20) d

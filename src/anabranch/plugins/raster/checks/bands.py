@@ -1,7 +1,6 @@
 """Band metadata of a file, and checks of data types, masks, alpha and nodata."""
 
 import math
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -12,6 +11,7 @@ from rasterio.windows import Window
 from anabranch.errors import Permanent
 from anabranch.geo.alpha import opaque_of
 from anabranch.plugins.raster.files.pixels import Totals, alpha_band, read_window
+from anabranch.plugins.raster.files.source import Openable
 from anabranch.plugins.raster.files.tiff import read_nodata
 from anabranch.plugins.raster.models import Band, Notice, Repairs, to_nodata
 
@@ -116,7 +116,7 @@ def check_alpha(src: DatasetReader) -> tuple[Notice, ...]:
     return (Notice(code="raster.alpha_range", message=message),)
 
 
-def check_nodata(src: DatasetReader, path: Path) -> tuple[Repairs, tuple[Notice, ...]]:
+def check_nodata(src: DatasetReader, path: Openable) -> tuple[Repairs, tuple[Notice, ...]]:
     """Drop a nodata value that no pixel can have; GDAL may not report it, but would copy it."""
     declared = read_nodata(path) if src.driver == "GTiff" else ""
     odd = [f"{value:g}" for value, dtype in zip(src.nodatavals, src.dtypes, strict=True) if not fits(value, dtype)]

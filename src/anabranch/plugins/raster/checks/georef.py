@@ -9,6 +9,7 @@ from rasterio._err import CPLE_BaseError  # rasterio raises it where GDAL fails;
 from rasterio.crs import CRS
 from rasterio.errors import RasterioError
 from rasterio.io import DatasetReader
+from rasterio.transform import from_gcps
 from rasterio.warp import transform_bounds
 
 from anabranch.errors import Permanent
@@ -17,11 +18,12 @@ from anabranch.geo.degrees import WGS84, to_degrees
 from anabranch.plugins.raster.checks.crs import name_crs
 from anabranch.plugins.raster.models import Notice, Repairs
 
-__all__ = ["GridCheck", "check_bounds", "check_grid", "is_unrectified", "upright"]
+__all__ = ["GridCheck", "check_bounds", "check_grid", "crs_of", "is_unrectified", "locate", "upright"]
 
 NO_REPAIRS = Repairs()
 # Over the longest side: a smaller drift is rounding by the program that wrote the file.
 _MAX_DRIFT_PIXELS = 0.1
+MIN_POINTS = 3
 _MAX_OVERHANG_DEGREES = 5.0
 _MAX_COORDINATE = 4.0e7
 
@@ -38,7 +40,8 @@ class GridCheck:
 def check_grid(src: DatasetReader, *, warped: bool) -> GridCheck:
     """Check that the grid is north up, or can be flipped to be so without changing a value."""
     if src.transform.is_identity or not src.transform.determinant:
-        return GridCheck(errors=(_no_transform(src),))
+        by_points = warped and locate(src).determinant and not locate(src).is_identity
+        return GridCheck(notices=(_by_points(src),)) if by_points else GridCheck(errors=(_no_transform(src),))
     if _is_turned(src):
         return GridCheck(notices=(_resampled(),)) if warped else GridCheck(errors=(_turned(),))
     rows, columns = src.transform.e > 0, src.transform.a < 0
@@ -54,10 +57,25 @@ def is_unrectified(src: DatasetReader) -> bool:
     return bool(src.transform.is_identity and (src.gcps[0] or src.rpcs))
 
 
+def locate(src: DatasetReader) -> Affine:
+    """The geotransform of a raster; of one with control points only, the one that fits them best."""
+    found: Affine = src.transform
+    if not found.is_identity or len(src.gcps[0]) < MIN_POINTS:
+        return found
+    fitted: Affine = from_gcps(src.gcps[0])
+    return fitted
+
+
+def crs_of(src: DatasetReader) -> CRS | None:
+    """The CRS of a raster, or that of its control points."""
+    found: CRS | None = src.crs or src.gcps[1]
+    return found
+
+
 def check_bounds(src: DatasetReader, crs: CRS) -> Box | Permanent:
     """The bounds in WGS 84; an error where the coordinates are impossible in that CRS."""
     bounds = left, bottom, right, top = _bounds(src)
-    fits = _fits_degrees(src.transform, *bounds) if crs.is_geographic else True
+    fits = _fits_degrees(locate(src), *bounds) if crs.is_geographic else True
     if not fits or max(map(abs, bounds)) > _MAX_COORDINATE:
         return _implausible(src, crs)
     try:
@@ -77,7 +95,7 @@ def check_bounds(src: DatasetReader, crs: CRS) -> Box | Permanent:
 
 def upright(src: DatasetReader, repairs: Repairs) -> Affine:
     """The geotransform after rows and columns are flipped."""
-    found: Affine = src.transform
+    found = locate(src)
     if repairs.flip_rows:
         found = found * Affine.translation(0, src.height) * Affine.scale(1, -1)
     if repairs.flip_columns:
@@ -86,8 +104,9 @@ def upright(src: DatasetReader, repairs: Repairs) -> Affine:
 
 
 def _bounds(src: DatasetReader) -> tuple[float, float, float, float]:
+    grid = locate(src)
     xs, ys = zip(
-        *(src.transform * corner for corner in ((0, 0), (src.width, 0), (0, src.height), (src.width, src.height))),
+        *(grid * corner for corner in ((0, 0), (src.width, 0), (0, src.height), (src.width, src.height))),
         strict=True,
     )
     return min(xs), min(ys), max(xs), max(ys)
@@ -119,10 +138,17 @@ def _no_transform(src: DatasetReader) -> Permanent:
     return Permanent(
         f"the raster has {found}",
         code="raster.no_georeference",
-        remedy="Rectify it first, for example with `gdalwarp`: only you know which model and elevation fit."
+        remedy="Set `target_crs` to have it warped by them; it may be the CRS of the points."
+        if len(points) >= MIN_POINTS
+        else "Rectify it first, for example with `gdalwarp`: only you know which model and elevation fit."
         if points or src.rpcs
-        else "Write its origin and pixel size into the file; sidecar files like .tfw are not read.",
+        else "Write its origin and pixel size into the file, or send its world file along, like a.tfw of a.tif.",
     )
+
+
+def _by_points(src: DatasetReader) -> Notice:
+    message = f"The raster has no geotransform; it is warped by its {len(src.gcps[0])} ground control points."
+    return Notice(code="raster.control_points", message=message)
 
 
 def _turned() -> Permanent:

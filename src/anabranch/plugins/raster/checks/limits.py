@@ -7,6 +7,7 @@ import numpy as np
 from rasterio.io import DatasetReader
 
 from anabranch.errors import Permanent
+from anabranch.geo.boxes import Box
 from anabranch.plugins.raster.settings import RasterSettings
 
 __all__ = ["MAX_GROWTH_FACTOR", "check_limits", "check_target", "check_whole", "raw_bytes"]
@@ -19,21 +20,22 @@ _MAX_SHRINK_FACTOR = 4
 _DIGITS = re.compile(r"^\d+$")
 
 
-def raw_bytes(src: DatasetReader) -> int:
-    """The bytes of all pixels of all bands."""
-    return int(src.width * src.height * sum(np.dtype(_plain(name)).itemsize for name in src.dtypes))
+def raw_bytes(src: DatasetReader, count: int | None = None) -> int:
+    """The bytes of all pixels of all bands, or of this many."""
+    return int(src.width * src.height * sum(np.dtype(_plain(name)).itemsize for name in src.dtypes[:count]))
 
 
-def check_limits(src: DatasetReader, size: int, settings: RasterSettings) -> list[Permanent]:
-    """An error for every limit that the raster exceeds."""
+def check_limits(src: DatasetReader, size: int, settings: RasterSettings, count: int | None = None) -> list[Permanent]:
+    """An error for every limit that the raster exceeds, or this many bands of it."""
+    count = src.count if count is None else count
     block, max_bytes, max_block_bytes = block_bytes(src), settings.raster_max_mb * MB, settings.raster_max_block_mb * MB
-    pixels, raw = src.width * src.height, raw_bytes(src)
+    pixels, raw = src.width * src.height, raw_bytes(src, count)
     asked = (
         (size > max_bytes, f"{size:,} bytes, over the limit of {max_bytes:,}"),
         (pixels > settings.raster_max_pixels, f"{pixels:,} pixels, over the limit of {settings.raster_max_pixels:,}"),
         (
-            src.count > settings.raster_max_bands,
-            f"{src.count:,} bands, over the limit of {settings.raster_max_bands:,}",
+            count > settings.raster_max_bands,
+            f"{count:,} bands, over the limit of {settings.raster_max_bands:,}",
         ),
         (
             block > max_block_bytes,
@@ -47,7 +49,9 @@ def check_limits(src: DatasetReader, size: int, settings: RasterSettings) -> lis
     return [_over(text) for broken, text in asked if broken]
 
 
-def check_target(src: DatasetReader, pixels: int, target: str | None, settings: RasterSettings) -> Permanent | None:
+def check_target(
+    src: DatasetReader, bounds: Box, pixels: int, target: str | None, settings: RasterSettings
+) -> Permanent | None:
     """An error where the COG would have far more or far fewer pixels than its source, or too many (R6)."""
     own = src.width * src.height
     least, most = -(-own // _MAX_SHRINK_FACTOR), min(settings.raster_max_pixels, MAX_GROWTH_FACTOR * own)
@@ -56,10 +60,17 @@ def check_target(src: DatasetReader, pixels: int, target: str | None, settings: 
             f"{own:,} pixels become {pixels:,} in {target}, and at most {most:,} are allowed",
             "Choose a `target_crs` that covers the raster, or clip the raster to the area of that CRS.",
         )
+    if pixels < least and bounds.within_globe().crosses:
+        return _reprojection(
+            f"the raster crosses 180 degrees, where {target} jumps from its east edge to its west edge: the COG would "
+            f"span the whole Earth, and {own:,} pixels would become only {pixels:,}",
+            "Set no `target_crs`: the raster is published in its own CRS, and maps draw both sides. Or choose one that "
+            "continues across 180 degrees, for example EPSG:3832.",
+        )
     if pixels < least:
         return _reprojection(
             f"{own:,} pixels become only {pixels:,} in {target}, and at least {least:,} are required; "
-            "this happens to rasters across 180 degrees or near a pole",
+            "this happens to rasters around the Earth or near a pole",
             "Choose a `target_crs` that covers the raster in one piece, or set none.",
         )
     return None

@@ -121,8 +121,9 @@ def _add_first(sample: PixelSample, data: Array, valid: Mask) -> None:
             _add_pairs(sample.pairs, found, data, valid)
     both = valid[:, 1:] & valid[:, :-1]
     if both.any():
-        steps = np.abs(data[:, 1:].astype(np.float64) - data[:, :-1].astype(np.float64))[both]
-        sample.steps.append(float(steps.mean()))
+        exact = np.result_type(data.dtype, np.float32)  # of 8 and 16 bits, half as wide as for others
+        steps = np.abs(np.subtract(data[:, 1:], data[:, :-1], dtype=exact))
+        sample.steps.append(float(steps.mean(where=both, dtype=np.float64)))
 
 
 def _add_pairs(pairs: Counter[tuple[float, float]], values: Array, data: Array, valid: Mask) -> None:

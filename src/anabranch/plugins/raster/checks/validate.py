@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TypeVar
 
 from rasterio.crs import CRS
@@ -22,7 +21,7 @@ from anabranch.plugins.raster.checks.bands import (
 from anabranch.plugins.raster.checks.classify import Guess, detect_kind, resolve_kind
 from anabranch.plugins.raster.checks.combined_errors import raise_all
 from anabranch.plugins.raster.checks.crs import name_crs, parse_crs, resolve_crs
-from anabranch.plugins.raster.checks.georef import check_bounds, check_grid, is_unrectified, upright
+from anabranch.plugins.raster.checks.georef import check_bounds, check_grid, crs_of, is_unrectified, upright
 from anabranch.plugins.raster.checks.limits import check_limits, check_target, check_whole, raw_bytes
 from anabranch.plugins.raster.checks.pixel_sample import PixelSample, sample_pixels
 from anabranch.plugins.raster.checks.times import find_times
@@ -30,7 +29,8 @@ from anabranch.plugins.raster.cog.encoding import encoding_of
 from anabranch.plugins.raster.cog.target_area import check_area
 from anabranch.plugins.raster.cog.target_view import count_pixels
 from anabranch.plugins.raster.files.magic_bytes import identify_format
-from anabranch.plugins.raster.files.reader import bounded, open_raster
+from anabranch.plugins.raster.files.reader import bounded, choose_threads, open_raster
+from anabranch.plugins.raster.files.source import Source
 from anabranch.plugins.raster.models import CogOptions, Estimate, Kind, Notice, Repairs, Validated, ValidateOptions
 from anabranch.plugins.raster.settings import RasterSettings
 
@@ -73,10 +73,10 @@ class Findings:
 
 
 def validate(
-    path: Path, options: ValidateOptions = DEFAULT_OPTIONS, settings: RasterSettings = DEFAULT_SETTINGS
+    path: Source, options: ValidateOptions = DEFAULT_OPTIONS, settings: RasterSettings = DEFAULT_SETTINGS
 ) -> Validated:
     """All facts of a raster that can be published; else an error with the reason and a remedy."""
-    with bounded(settings.raster_memory_mb), open_raster(path) as src:
+    with bounded(settings.raster_memory_mb, choose_threads(path)), open_raster(path) as src:
         size = path.stat().st_size
         findings = Findings(errors=check_limits(src, size, settings))
         findings.raise_errors()  # a raster over the limits is not read
@@ -84,7 +84,7 @@ def validate(
 
 
 def _validate(
-    src: DatasetReader, path: Path, size: int, options: ValidateOptions, settings: RasterSettings, findings: Findings
+    src: DatasetReader, path: Source, size: int, options: ValidateOptions, settings: RasterSettings, findings: Findings
 ) -> Validated:
     _check_suffix(findings, path)
     crs = _check_place(findings, src, options)
@@ -95,7 +95,7 @@ def _validate(
     findings.raise_errors()
     if kinds and crs and bounds and options.target_crs:
         findings.add(notices=tuple(check_area(src, crs, parse_crs(options.target_crs, "target_crs"), bounds)))
-        _check_target(findings, src, path, options, settings, kinds[1])
+        _check_target(findings, src, path, bounds, options, settings, kinds[1])
         findings.raise_errors()
     if not (crs and sample and kinds and bounds):
         raise RuntimeError("a check failed without an error")
@@ -103,7 +103,7 @@ def _validate(
     return _describe(src, path.name, size, estimate, findings, crs, sample, kinds, bounds)
 
 
-def _check_suffix(findings: Findings, path: Path) -> None:
+def _check_suffix(findings: Findings, path: Source) -> None:
     found, suffix = identify_format(path), path.suffix.lower()
     if suffix and found.suffixes and suffix not in found.suffixes:
         message = f"The extension is {suffix}, but the content is {found.title}."
@@ -112,8 +112,8 @@ def _check_suffix(findings: Findings, path: Path) -> None:
 
 def _check_place(findings: Findings, src: DatasetReader, options: ValidateOptions) -> CRS | None:
     target, given = options.target_crs, options.input_crs
-    hopeless = not src.crs and not given and is_unrectified(src)
-    resolved = None if hopeless else findings.attempt(lambda: resolve_crs(src.crs, given))
+    hopeless = not crs_of(src) and not given and is_unrectified(src)
+    resolved = None if hopeless else findings.attempt(lambda: resolve_crs(crs_of(src), given))
     if target is not None:
         findings.attempt(lambda: parse_crs(target, "target_crs"))
     placed = check_grid(src, warped=target is not None)
@@ -132,7 +132,7 @@ def _check_bounds(findings: Findings, src: DatasetReader, crs: CRS) -> Box | Non
     return found
 
 
-def _check_pixels(findings: Findings, src: DatasetReader, path: Path, size: int) -> PixelSample | None:
+def _check_pixels(findings: Findings, src: DatasetReader, path: Source, size: int) -> PixelSample | None:
     broken = [error for error in (check_dtype(src), check_masks(src), check_whole(src, size)) if error]
     findings.add(errors=tuple(broken))
     if broken:
@@ -157,10 +157,16 @@ def _check_kind(src: DatasetReader, sample: PixelSample, options: ValidateOption
 
 
 def _check_target(
-    findings: Findings, src: DatasetReader, path: Path, options: ValidateOptions, settings: RasterSettings, guess: Guess
+    findings: Findings,
+    src: DatasetReader,
+    path: Source,
+    bounds: Box,
+    options: ValidateOptions,
+    settings: RasterSettings,
+    guess: Guess,
 ) -> None:
     pixels = count_pixels(path, choose(guess.kind, findings.repairs, options, settings, discrete=guess.discrete))
-    error = check_target(src, pixels, options.target_crs, settings)
+    error = check_target(src, bounds, pixels, options.target_crs, settings)
     findings.add(errors=(error,) if error else ())
 
 

@@ -1,11 +1,11 @@
 """Plans the tiles of a large raster on the target grid; each tile becomes a separate COG (R2)."""
 
 import math
-from pathlib import Path
 
 import numpy as np
 
 from anabranch.plugins.raster.cog.target_view import open_view
+from anabranch.plugins.raster.files.source import Source
 from anabranch.plugins.raster.models import CogOptions, Window
 from anabranch.strict_model import StrictModel
 
@@ -39,7 +39,12 @@ def needs_tiles(size_bytes: int, width: int, height: int) -> bool:
 
 
 def plan_tiles(
-    source: Path, options: CogOptions, *, side: int | None = None, overlap: int = 0, tile_bytes: int = TARGET_TILE_BYTES
+    source: Source,
+    options: CogOptions,
+    *,
+    side: int | None = None,
+    overlap: int = 0,
+    tile_bytes: int = TARGET_TILE_BYTES,
 ) -> Scheme:
     """Tiles of the target grid without gaps, which overlap by the given number of pixels."""
     with open_view(source, options.model_copy(update={"window": None})) as view:

@@ -86,7 +86,8 @@ def choose_grid(src: DatasetReader, crs: CRS, target: CRS) -> dict[str, object]:
         raise Permanent(
             f"the raster has longitudes beyond 180 degrees, which can't be cut to the area of {name_crs(target)}",
             code="raster.reprojection",
-            remedy="Set no `target_crs`, or move what is beyond 180 degrees to the west of the raster first.",
+            remedy="Set no `target_crs`: the raster is published as it is, and maps draw it whole. Or move what is "
+            "beyond 180 degrees to the west of the raster first.",
         )
     return {"transform": transform, "width": width, "height": height}
 
@@ -109,7 +110,8 @@ def _find_side(crs: CRS, target: CRS, centre: tuple[float, float], pixel: tuple[
 
 
 def _goes_around(src: DatasetReader, crs: CRS, area: Area) -> bool:
-    return bool(crs.is_geographic and area.box.goes_around and src.transform.is_rectilinear)
+    placed = src.transform.is_rectilinear and not src.transform.is_identity  # it is, with control points only
+    return bool(crs.is_geographic and area.box.goes_around and placed)
 
 
 def _shown_latitudes(src: DatasetReader, crs: CRS, area: Area) -> tuple[float, float] | None:

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from affine import Affine
@@ -18,12 +17,13 @@ from rasterio.windows import Window
 from anabranch.errors import Permanent
 from anabranch.plugins.raster.checks.bands import mask_kind
 from anabranch.plugins.raster.checks.crs import parse_crs
-from anabranch.plugins.raster.checks.georef import check_grid, upright
+from anabranch.plugins.raster.checks.georef import check_grid, crs_of, upright
 from anabranch.plugins.raster.cog.encoding import Encoding, encoding_of
 from anabranch.plugins.raster.cog.target_area import choose_grid
 from anabranch.plugins.raster.files.codecs import gdal_message
 from anabranch.plugins.raster.files.pixels import Array, Mask, read_mask, read_window
 from anabranch.plugins.raster.files.reader import open_raster
+from anabranch.plugins.raster.files.source import Source
 from anabranch.plugins.raster.models import CogOptions
 
 __all__ = ["View", "count_pixels", "open_view"]
@@ -110,12 +110,12 @@ class View:
 
 
 @contextmanager
-def open_view(source: Path, options: CogOptions) -> Iterator[View]:
+def open_view(source: Source, options: CogOptions) -> Iterator[View]:
     """Open a source as its COG will be."""
     with ExitStack() as stack:
         src = stack.enter_context(open_raster(source))
         encoding = encoding_of(options.kind, options.profile, src.dtypes[0], discrete=options.discrete)
-        crs = parse_crs(options.repairs.crs, "input_crs") if options.repairs.crs else src.crs
+        crs = parse_crs(options.repairs.crs, "input_crs") if options.repairs.crs else crs_of(src)
         target = parse_crs(options.target_crs, "target_crs") if options.target_crs else crs
         nodata, masked = _validity(src, options, encoding, warps=_warps(src, crs, target, options))
         grid = src
@@ -124,7 +124,7 @@ def open_view(source: Path, options: CogOptions) -> Iterator[View]:
         yield _cut(src, grid, options, encoding, target, nodata, masked=masked)
 
 
-def count_pixels(source: Path, options: CogOptions) -> int:
+def count_pixels(source: Source, options: CogOptions) -> int:
     """The number of pixels of the COG; no pixel is read."""
     with open_view(source, options) as view:
         return view.width * view.height

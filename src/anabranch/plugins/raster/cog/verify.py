@@ -19,7 +19,8 @@ from anabranch.plugins.raster.cog.retile import strips
 from anabranch.plugins.raster.cog.target_view import View, open_view
 from anabranch.plugins.raster.cog.verify_overviews import check_overviews
 from anabranch.plugins.raster.files.pixels import Array, Mask, Totals, data_bands, read_valid, read_window, windows
-from anabranch.plugins.raster.files.reader import bounded, quiet
+from anabranch.plugins.raster.files.reader import bounded, choose_threads, quiet
+from anabranch.plugins.raster.files.source import Source
 from anabranch.plugins.raster.models import CogOptions, Compared, Statistics
 
 __all__ = ["verify"]
@@ -47,10 +48,10 @@ class Comparison:
     differences: int = 0
 
 
-def verify(source: Path, cog: Path, options: CogOptions) -> Compared:
+def verify(source: Source, cog: Path, options: CogOptions) -> Compared:
     """Compare all of a COG with its source, and raise one error that lists every difference."""
     wrong = check_structure(cog)
-    memory = bounded(options.memory_mb, options.threads)
+    memory = bounded(options.memory_mb, options.threads or choose_threads(source))
     with memory, open_view(source, options) as view, quiet(), rasterio.open(cog, driver="GTiff") as out:
         wrong += _facts(view, out)
         if (out.width, out.height, out.count) != (view.width, view.height, view.count):

@@ -1,8 +1,9 @@
 """One raster becomes one Cloud-Optimized GeoTIFF, in bounded memory (R3, R6)."""
 
 import shutil
+import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,8 @@ from anabranch.plugins.raster.cog.cog_structure import TILE_PIXELS
 from anabranch.plugins.raster.cog.retile import retile
 from anabranch.plugins.raster.cog.target_view import View, open_view
 from anabranch.plugins.raster.files.codecs import gdal_message
-from anabranch.plugins.raster.files.reader import bounded, open_raster
+from anabranch.plugins.raster.files.reader import bounded, choose_threads, open_raster
+from anabranch.plugins.raster.files.source import Source
 from anabranch.plugins.raster.models import CogOptions, Written
 
 __all__ = ["Progress", "creation_options", "write_cog"]
@@ -33,9 +35,10 @@ _PREDICTORS = {1: "NO", 2: "STANDARD", 3: "FLOATING_POINT"}
 Progress = Callable[[int, int, str], None]
 
 
-def write_cog(source: Path, target: Path, options: CogOptions, progress: Progress | None = None) -> Written:
-    """Write the COG of a raster, complete or not at all; `progress` is called in the caller's thread, with percents."""
+def write_cog(source: Source, target: Path, options: CogOptions, progress: Progress | None = None) -> Written:
+    """Write the COG of a raster, complete or not at all; one thread at a time calls `progress`, with percents."""
     report = progress or _silent
+    options = options.model_copy(update={"threads": options.threads or choose_threads(source)})
     part, work = target.with_name(f"{target.stem}.part.tif"), target.with_name(f"{target.stem}.work.tif")
     try:
         with bounded(options.memory_mb, options.threads), open_view(source, options) as view:
@@ -93,14 +96,15 @@ def _tile_pixels(view: View) -> int:
     )
 
 
-def _copy(view: View, source: Path, part: Path, report: Progress, *, rewritten: bool) -> Written:
+def _copy(view: View, source: Source, part: Path, report: Progress, *, rewritten: bool) -> Written:
     begun = 0.4 if rewritten else 0.0
     raw = view.width * view.height * view.count * np.dtype(view.src.dtypes[0]).itemsize
-    with ThreadPoolExecutor(1) as pool:
-        copying = pool.submit(_run, source, part, creation_options(view), view.options)
-        for done in _watch(copying, part, raw, source.stat().st_size):
-            report(int(100 * (begun + (1 - begun) * done)), 100, "writing the COG")
-        copying.result()
+
+    def show(done: float) -> None:
+        report(int(100 * (begun + (1 - begun) * done)), 100, "writing the COG")
+
+    with _watched(part, raw, source.stat().st_size, show):
+        _run(source, part, creation_options(view), view.options)
     return Written(
         size_bytes=part.stat().st_size,
         width=view.width,
@@ -112,7 +116,7 @@ def _copy(view: View, source: Path, part: Path, report: Progress, *, rewritten: 
     )
 
 
-def _run(source: Path, part: Path, creation: dict[str, str], options: CogOptions) -> None:
+def _run(source: Source, part: Path, creation: dict[str, str], options: CogOptions) -> None:
     # Temporary overviews are not compressed: to compress them twice costs more than the disk space.
     # Overviews that we made lie beside our own file; beside a source, GDAL looks for no files.
     beside = {"GDAL_DISABLE_READDIR_ON_OPEN": "TRUE"} if creation["OVERVIEWS"] == "FORCE_USE_EXISTING" else {}
@@ -120,16 +124,30 @@ def _run(source: Path, part: Path, creation: dict[str, str], options: CogOptions
         copy(src, part, driver="COG", **creation)
 
 
-def _watch(copying: Future[None], part: Path, raw: int, size: int) -> Iterator[float]:
-    """The driver's progress, by the size of its files: it has no callback."""
+@contextmanager
+def _watched(part: Path, raw: int, size: int, report: Callable[[float], None]) -> Iterator[None]:
+    """Report the driver's progress by the size of its files: it has no callback.
+
+    The copy stays in the thread that has opened the source: PROJ would read its database again in another.
+    """
+    copied = threading.Event()
+    watcher = threading.Thread(target=_watch, args=(copied, part, raw, size, report))
+    watcher.start()
+    try:
+        yield
+    finally:
+        copied.set()
+        watcher.join()
+    report(1.0)
+
+
+def _watch(copied: threading.Event, part: Path, raw: int, size: int, report: Callable[[float], None]) -> None:
     best = 0.0
-    while not copying.done():
-        wait([copying], timeout=POLL_SECONDS)
+    while not copied.wait(POLL_SECONDS):
         overviews = _size(part.with_name(f"{part.name}.ovr.tmp")) / max(1, raw / 3)
-        copied = _size(part) / max(1, min(size, raw))
-        best = max(best, min(0.99, OVERVIEWS_SHARE * min(1.0, overviews) + (1 - OVERVIEWS_SHARE) * min(1.0, copied)))
-        yield best
-    yield 1.0
+        written = _size(part) / max(1, min(size, raw))
+        best = max(best, min(0.99, OVERVIEWS_SHARE * min(1.0, overviews) + (1 - OVERVIEWS_SHARE) * min(1.0, written)))
+        report(best)
 
 
 def _size(path: Path) -> int:
@@ -139,7 +157,7 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _failed(source: Path, target: Path, error: Exception) -> Permanent | Resource:
+def _failed(source: Source, target: Path, error: Exception) -> Permanent | Resource:
     if shutil.disk_usage(target.parent).free < MIN_FREE_BYTES:
         return Resource(
             f"the disk is full; the COG of {source.name} can't be written",

@@ -1,8 +1,7 @@
 """Why GDAL can't read a file: a missing codec, or GDAL's own message."""
 
-from pathlib import Path
-
 from anabranch.errors import Permanent
+from anabranch.plugins.raster.files.source import Openable
 from anabranch.plugins.raster.files.tiff import read_images
 
 __all__ = ["gdal_message", "missing_codec"]
@@ -20,9 +19,9 @@ _MISSING = {
 _JPEG, _TWELVE_BITS = 7, 12
 
 
-def missing_codec(path: Path, name: str) -> Permanent | None:
+def missing_codec(source: Openable, name: str) -> Permanent | None:
     """An error that names the codec of a complete TIFF whose compression GDAL can't decode here."""
-    images = read_images(path)
+    images = read_images(source, most=1)
     if not images:
         return None
     number, bits = images[0].compression, images[0].bits

@@ -4,8 +4,9 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
 from typing import BinaryIO
+
+from anabranch.plugins.raster.files.source import Openable
 
 __all__ = ["Image", "read_images", "read_nodata"]
 
@@ -48,21 +49,21 @@ class _Layout:
         return self.unpack(small, large, file.read(struct.calcsize(f"{self.order}{form}")))
 
 
-def read_images(path: Path) -> tuple[Image, ...]:
-    """The images of a TIFF in their order; empty for other files; those before the damage where it is truncated."""
+def read_images(source: Openable, most: int = MAX_IMAGES) -> tuple[Image, ...]:
+    """The first images of a TIFF in their order; empty for other files; those before the damage of a truncated one."""
     found: list[Image] = []
     try:
-        with path.open("rb") as file:
-            for image in islice(_walk(file), MAX_IMAGES):
+        with source.open("rb") as file:
+            for image in islice(_walk(file), most):
                 found.append(image)
     except (struct.error, OSError, UnicodeDecodeError, OverflowError):
         pass
     return tuple(found)
 
 
-def read_nodata(path: Path) -> str:
+def read_nodata(source: Openable) -> str:
     """The text of the nodata tag of the first image, whether or not a pixel can have it; empty where there is none."""
-    images = read_images(path)
+    images = read_images(source, most=1)
     return images[0].nodata if images else ""
 
 

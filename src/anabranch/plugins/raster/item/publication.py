@@ -1,13 +1,12 @@
 """What a verified raster is published with: its objects, the facts of its STAC item, and a report."""
 
-import json
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from anabranch.canonical import canonical, sha256
+from anabranch.canonical import Json, canonical, sha256
 from anabranch.engine.worker.context import Context
 from anabranch.plugins.raster.checks.times import find_wrong_day
 from anabranch.plugins.raster.handler_models import Cog, Report, SourceFile, Verified, VerifiedCog, VerifyParams
@@ -105,8 +104,22 @@ def name_item(params: VerifyParams) -> str:
         "datetime": params.datetime,
         "title": params.title,
         **({"discrete": True} if params.raster.discrete else {}),
+        **_identify_origin(params.raster),
     })  # fmt: skip
     return f"{_slug(params.raster.name)}-{sha256(identity)[:10]}"
+
+
+def _identify_origin(raster: Validated) -> dict[str, Json]:
+    """What makes one raster of a file another than the next: the variable, the time, and the sidecars."""
+    made = raster.origin
+    if made is None:
+        return {}
+    chosen: dict[str, Json] = {
+        "variable": made.variable,
+        "time": made.time,
+        "sidecars": [sidecar.sha256 for sidecar in made.sidecars],
+    }
+    return {name: value for name, value in chosen.items() if value}
 
 
 def name_cog(name: str, profile: Profile) -> str:
@@ -165,5 +178,5 @@ def _put(ctx: Context, path: Path, kind: str, media_type: str) -> Output:
 
 
 def _write(path: Path, report: Report) -> Path:
-    path.write_text(json.dumps(report.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n")
+    path.write_text(report.model_dump_json(indent=2) + "\n")
     return path

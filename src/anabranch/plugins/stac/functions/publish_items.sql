@@ -1,4 +1,4 @@
--- For processes of release 48 and earlier: publish items of a collection.
+-- For processes of release 51 and earlier: publish items of a collection.
 create function app.publish_items(_collection text, _job_id text, _items jsonb, _alone boolean default true)
 returns table (document jsonb, first boolean, changed text[]) language sql as $$
     select c.document, c.first, array(select m ->> 'id' from jsonb_array_elements(c.made) m)

@@ -1,6 +1,6 @@
 -- Take child jobs that have ended, to report how: for as long as the session's lease lasts nobody else takes them. Their
--- results have a few megabytes together, or there is one.
-create function app.take_ended_children(_session bigint, _limit integer)
+-- results have a few megabytes together, or there is one. _only: this one, where those of all can't be taken.
+create function app.take_ended_children(_session bigint, _limit integer, _only bigint default null)
 returns table (
     child bigint, job_id text, state app.job_state, result jsonb, error jsonb, lane bigint, idx integer, attempt integer,
     failures smallint, policy jsonb, parent_id text, node text, token bigint
@@ -16,7 +16,7 @@ begin
     return query
     with ended as (
         select k.job, k.ended_at from app.children k
-         where k.ended_at is not null and (k.taken_until is null or k.taken_until < app.now())
+         where k.ended_at is not null and (_only is null or k.job = _only) and (k.taken_until is null or k.taken_until < app.now())
          order by k.ended_at limit _limit for update skip locked),
     sized as (
         select e.job, sum(coalesce(pg_column_size(j.result), 0)) over (order by e.ended_at, e.job)

@@ -43,6 +43,7 @@ begin
     end if;
     _limited := exists (select from app.limits);
     if _limited then
+        lock table app.claims in row exclusive mode;
         perform app.free_held(_queues);
     end if;
     perform app.ripen(_queues);

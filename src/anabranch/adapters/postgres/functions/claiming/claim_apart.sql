@@ -8,6 +8,7 @@ declare
     _passed bigint[] := '{}';
 begin
     if _limited then
+        lock table app.claims in row exclusive mode;
         perform app.free_held(_queues);
     end if;
     perform app.ripen(_queues);

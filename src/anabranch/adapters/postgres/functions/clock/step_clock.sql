@@ -11,6 +11,7 @@ declare
     _since timestamptz := coalesce(app.now() - _elapsed - interval '1 s', '-infinity');
 begin
     perform app.assert_read_committed();
+    lock table app.claims, app.children in row exclusive mode;
     insert into app.clock (shifted, step, stepped_at) values ('0', '0', app.now()) on conflict do nothing;
     perform from app.clock c where c.shifted = _shifted for update;
     if not found or (_step > '0' and exists (

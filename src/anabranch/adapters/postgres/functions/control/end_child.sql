@@ -6,6 +6,7 @@ create function app.end_child(
 declare
     _task app.children;
 begin
+    lock table app.claims, app.children in row exclusive mode;
     delete from app.children k where k.job = _child and k.token = _token returning k.* into _task;
     if not found then
         answers := '{}';

@@ -12,6 +12,7 @@ declare
     _child record;
 begin
     perform app.assert_read_committed();
+    lock table app.claims, app.children in row exclusive mode;
     select c.* into _claim from app.claims c
      where c.lane = _lane and c.idx = _idx and c.attempt = _attempt and c.session = _session
        and c.token = _token for update;

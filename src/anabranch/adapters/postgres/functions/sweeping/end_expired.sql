@@ -10,6 +10,7 @@ declare
     _taken jsonb;
     _all jsonb := '[]';
 begin
+    lock table app.claims in row exclusive mode;
     for _lane in
         select l.* from app.lanes l
          where not l.closed and l.id = any(array(

@@ -12,6 +12,7 @@ declare
     _ended integer := 0;
     _limited boolean := exists (select from app.limits);
 begin
+    lock table app.claims in row exclusive mode;
     update app.lanes l set ripe = true
      where l.id = any(array(
         select x.id from app.lanes x

@@ -1,7 +1,7 @@
--- How many tasks of a queue, workflow, handler or key run now. Only lanes with a running task are looked at, each once: a
--- lane that is open counts under its own lock what runs, so that tasks are counted one by one only where it is closed.
--- Nothing is stored for a limit, so nothing can leak. A task that runs as a job counts for its workflow and its key; a
--- queue's and a handler's limits spare workers, and it holds none.
+-- Count afresh how many tasks of a queue, workflow, handler or key run: for a new limit, and for `db audit`; claims go by
+-- what app.read_running sums. Only lanes with a running task are looked at, each once: a lane that is open counts under its
+-- own lock what runs, so that tasks are counted one by one only where it is closed. A task that runs as a job counts for
+-- its workflow and its key; a queue's and a handler's limits spare workers, and it holds none.
 create function app.count_running(_kind text, _name text) returns integer language plpgsql stable as $$
 declare
     _with_jobs constant boolean := _kind in ('workflow', 'key');

@@ -11,7 +11,7 @@ begin
          where not m.paused
            and exists (select from app.lanes l where l.held = m.kind || ' ' || m.name and not l.closed)
     loop
-        _room := _limit.most - app.count_running(_limit.kind, _limit.name);
+        _room := _limit.most - (app.read_running(_limit.kind, _limit.name)).running;
         if _room > 0 or _limit.kind = 'key' then
             update app.lanes l set held = null, freed_at = app.now()
              where l.id = any(array(

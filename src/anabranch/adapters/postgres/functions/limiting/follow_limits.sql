@@ -1,6 +1,7 @@
 -- Hold lanes back that a limit pauses, and let those go for which there is room again, in lanes whose tasks may wait for
 -- a worker only so long, whether or not a worker asks: their time counts while they can be taken (E8). Claims do the
--- same where they come by. Answers how many lanes were held back.
+-- same where they come by. Last, what changed for each limit is summed up, whether or not it is claimed from. Answers how
+-- many lanes were held back.
 create function app.follow_limits() returns integer language plpgsql as $$
 declare
     _lane app.lanes;
@@ -23,6 +24,8 @@ begin
     end loop;
     perform app.free_held(array(
         select distinct l.queue from app.lanes l where l.held is not null and not l.closed and l.queue_timeout is not null));
+    perform app.fold_running(m.kind, m.name, 1)
+       from (select x.kind, x.name from app.limits x where x.most is not null for no key update skip locked) m;
     return _held;
 end;
 $$;

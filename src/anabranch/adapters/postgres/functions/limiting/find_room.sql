@@ -35,7 +35,7 @@ begin
         select m.* from app.limits m where m.kind || ' ' || m.name = any(_wanted) order by m.paused desc, m.kind
     loop
         _left := case when _limit.paused then 0
-                      else greatest(_limit.most - app.count_running(_limit.kind, _limit.name)
+                      else greatest(_limit.most - app.fold_running(_limit.kind, _limit.name)
                                     + case _limit.kind when 'key' then app.count_ancestors(_lane.job, _limit.name) else 0 end,
                                     0) end;
         if _left = 0 then

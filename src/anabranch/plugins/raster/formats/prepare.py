@@ -1,0 +1,158 @@
+"""The file that the steps of a job read: the source itself, or the GeoTIFF that a sandbox makes of it."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from anabranch.engine.worker.context import Context
+from anabranch.errors import AnabranchError, Permanent
+from anabranch.geo.sidecar_names import find_kind, sidecar_names
+from anabranch.plugins.raster.files.magic_bytes import identify_format
+from anabranch.plugins.raster.formats.models import Choice, Extracted
+from anabranch.plugins.raster.handler_models import CogSource
+from anabranch.plugins.raster.models import Checked, Kind, Sidecar, ValidateOptions
+from anabranch.plugins.raster.sandbox_calls import run_in_sandbox, sandbox_folder
+from anabranch.plugins.raster.settings import RasterSettings
+from anabranch.plugins.raster.sources import open_ranges
+from anabranch.storage.addresses import parse_address
+from anabranch.storage.ranges import Ranges
+
+__all__ = ["Prepared", "fetch_again", "find_sidecars", "prepare"]
+
+MAX_SIDECAR_BYTES = 2**30
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A file to read, its source, and what was made of that."""
+
+    path: Path | Ranges
+    name: str
+    size: int
+    sha256: str
+    extracted: Extracted
+
+    def adapt(self, options: ValidateOptions) -> ValidateOptions:
+        """The options of the validation: bands that are times are no colours."""
+        if not self.extracted.temporal or options.raster_type is not None:
+            return options
+        return options.model_copy(update={"raster_type": Kind.TEMPORAL})
+
+    def complete(self, checked: Checked) -> Checked:
+        """The result of the validation, with the facts of the source instead of the copy's."""
+        made, raster = self.extracted, checked.raster
+        facts: dict[str, object] = {"warnings": (*made.notices, *raster.warnings), "times": made.times or raster.times}
+        if made.origin:
+            copied = {"name": self.name, "size_bytes": self.size, "driver": made.origin.driver}
+            facts |= {"origin": made.origin, **copied}
+        return checked.model_copy(update={"raster": raster.model_copy(update=facts)})
+
+
+def prepare(
+    ctx: Context, source: str, sha256: str | None, choice: Choice, *, tag: str | None = None, pin: str | None = None
+) -> Prepared:
+    """Fetch a source and its sidecars, and make a GeoTIFF of them where that is needed.
+
+    A pinned source stays where it is and is read by ranges.
+    """
+    if pin is not None:
+        ranges = open_ranges(ctx, source, pin)
+        return Prepared(ranges, ranges.name, ranges.size, sha256 or ranges.sha256(ctx.progress), Extracted())
+    fetched = ctx.storage.stage(source, sha256, tag=tag)
+    path, facts = fetched.path, (fetched.path.name, fetched.size, fetched.sha256)
+    if not choice.sidecars and not choice.variable and not choice.time and not _needs_conversion(path):
+        return Prepared(path, *facts, Extracted())
+    staged = tuple(_stage(ctx, sidecar) for sidecar in choice.sidecars)
+    folder = sandbox_folder(ctx) / "extracted"
+    folder.mkdir(exist_ok=True)
+    extracted = run_in_sandbox(
+        ctx,
+        "extract",
+        Extracted,
+        source=path,
+        folder=folder,
+        choice=choice.model_copy(update={"sidecars": tuple(sidecar for sidecar, _ in staged)}),
+        settings=ctx.settings(RasterSettings),
+        **{sidecar.kind: beside for sidecar, beside in staged},
+    )
+    return Prepared(_locate(folder, extracted.file) if extracted.file else path, *facts, extracted)
+
+
+def fetch_again(ctx: Context, validated: CogSource, *, verify: bool = False) -> Path | Ranges:
+    """The file that an earlier step validated, made once more from the same source."""
+    raster, source, sha256 = validated.raster, validated.source, validated.sha256
+    if (origin := raster.origin) is None:
+        return open_ranges(ctx, source, validated.pin) if validated.pin else ctx.storage.fetch(source, sha256)
+    choice = Choice(
+        variable=origin.variable or None,
+        time=origin.time or None,
+        input_crs=raster.mends.crs,
+        sidecars=origin.sidecars,
+        verify="copy" if verify else "none",
+    )
+    return prepare(ctx, source, sha256, choice).path
+
+
+def find_sidecars(ctx: Context, source: str, given: tuple[str, ...]) -> Iterator[Sidecar]:
+    """The sidecars of a raster: those given, and those beside it; one of each kind."""
+    name = parse_address(source).name
+    seen: set[str] = set()
+    for address in (*given, *_list_beside(ctx, source)):
+        kind = find_kind(parse_address(address).name, name)
+        if kind is None:
+            raise Permanent(
+                f"{parse_address(address).name[:80]} is no sidecar of {name[:80]}",
+                code="raster.sidecar",
+                remedy=f"Give files like {', '.join(sidecar_names(name))}.",
+            )
+        if kind not in seen:
+            seen.add(kind)
+            yield Sidecar(kind=kind, address=address)
+
+
+def _list_beside(ctx: Context, source: str) -> Iterator[str]:
+    """The addresses of sidecars in the folder of a source; none beside an upload, which is alone in its folder."""
+    at = parse_address(source)
+    folder, name = PurePosixPath(at.path).parent, at.name
+    if folder.parts[:1] == ("uploads",):
+        return
+    stem = PurePosixPath(name).stem
+    for lower in sidecar_names(name):
+        ending = lower.removeprefix(name.lower() if lower.startswith(name.lower()) else stem.lower())
+        begin = name if lower.startswith(name.lower()) else stem
+        address = f"{at.tier}://{folder / (begin + ending)}"
+        with suppress(AnabranchError):  # it does not exist or can't be checked: no reason to fail
+            ctx.storage.stat(address)
+            yield address
+
+
+def _stage(ctx: Context, sidecar: Sidecar) -> tuple[Sidecar, Path]:
+    size = ctx.storage.stat(sidecar.address).size
+    if size > MAX_SIDECAR_BYTES:
+        raise Permanent(
+            f"{parse_address(sidecar.address).name[:80]} has {size:,} bytes, over the limit of {MAX_SIDECAR_BYTES:,}",
+            code="raster.sidecar",
+            remedy="Leave it out, or write what it says into the raster.",
+        )
+    staged = ctx.storage.stage(sidecar.address, sidecar.sha256 or None)
+    return sidecar.model_copy(update={"sha256": staged.sha256}), staged.path
+
+
+def _needs_conversion(path: Path) -> bool:
+    if not path.is_file() or path.stat().st_size == 0:
+        return False  # the validation says so
+    found = identify_format(path)
+    return found.archive or (bool(found.drivers) and not found.readable)
+
+
+def _locate(folder: Path, file: str) -> Path:
+    """A file that the sandbox wrote; its answer is not trusted."""
+    path = folder / file
+    if path.is_symlink() or not path.resolve().is_relative_to(folder.resolve()):
+        raise Permanent(
+            f"the sandbox named {file[:80]!r}, which is outside its folder",
+            code="raster.library",
+            remedy="Report it with the source file.",
+        )
+    return path
