@@ -32,6 +32,7 @@ from anabranch.engine.worker.resources import HandlerResources
 from anabranch.engine.worker.scratch import clear_scratch, make_scratch
 from anabranch.engine.worker.worker import Worker
 from anabranch.errors import AnabranchError, Denied, Unavailable
+from anabranch.publishing import CONNECTIONS as PUBLISHING
 from anabranch.settings import Settings, forget, plugin_settings
 from anabranch.storage.audit import PurgedObjects
 from anabranch.storage.locations import AREAS
@@ -69,7 +70,7 @@ CATALOG_CONNECTIONS = 3
 def connections_needed(workers: int) -> int:
     """How many connections an API, an orchestrator and this many workers take at most (E19)."""
     session = STORE_CONNECTIONS + HEARTBEAT_CONNECTIONS
-    api = session + READ_CONNECTIONS + VITALS_CONNECTIONS + CATALOG_CONNECTIONS + INSPECTION
+    api = session + READ_CONNECTIONS + VITALS_CONNECTIONS + CATALOG_CONNECTIONS + INSPECTION + PUBLISHING
     return api + session + DUTY_CONNECTIONS + (session + HANDLER_CONNECTIONS) * workers
 
 
@@ -157,14 +158,19 @@ def _places(settings: Settings) -> tuple[tuple[Place, ...], Path]:
 def retention_periods(settings: Settings) -> RetentionPeriods:
     """The retention periods of the settings."""
     jobs = timedelta(days=settings.retention_days) if settings.retention_days else None
-    return RetentionPeriods(jobs, timedelta(days=settings.tombstone_days), timedelta(days=settings.session_days))
+    others = ("tombstone_days", "session_days", "revision_retention_days", "restore_window_days")
+    return RetentionPeriods(jobs, *(timedelta(days=getattr(settings, name)) for name in others))
 
 
 def purge(settings: Settings, database_url: str, store: PostgresStore, jobs: timedelta | None) -> Purge:
     """A purge of jobs that ended this long ago, with their rows and objects."""
     objects = PurgedObjects(partial(open_tiers, settings), lambda: closing(PostgresRecords(database_url)))
     return Purge(
-        store.retention(), open_results(settings), replace(retention_periods(settings), jobs=jobs), objects.remove
+        store.retention(),
+        open_results(settings),
+        replace(retention_periods(settings), jobs=jobs),
+        objects.remove,
+        lambda addresses: open_tiers(settings).delete(addresses),
     )
 
 

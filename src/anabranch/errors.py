@@ -4,6 +4,7 @@ AnabranchError
 ├── DefinitionError     a workflow, handler or plugin is wrong; found when it is loaded
 ├── InputError          the caller's inputs are wrong; never retried
 ├── NotFound, Conflict  no such thing; the state has moved on since it was read
+│   ├── Gone            it was there, and will not come back under this address
 │   └── Changed         it moved on while it was read; reading again may help
 ├── Unavailable         a part that is needed does not answer; trying again may help
 │   ├── Denied          it answers, and refuses us
@@ -29,6 +30,7 @@ __all__ = [
     "DefinitionError",
     "Denied",
     "Full",
+    "Gone",
     "InputError",
     "Interrupted",
     "Kind",
@@ -52,6 +54,7 @@ class Kind(Enum):
     INVALID = (422, 5, False)
     DEFINITION = (None, 5, False)
     NOT_FOUND = (404, 3, False)
+    GONE = (410, 3, False)
     CONFLICT = (409, 6, False)
     NOT_ALLOWED = (403, 4, False)
     UNAVAILABLE = (503, 9, True)
@@ -101,6 +104,16 @@ class NotFound(AnabranchError):
     """There is no such thing."""
 
     kind = Kind.NOT_FOUND
+
+
+class Gone(NotFound):
+    """It was there; `replaced_by` is the collection and the id of the item that shows what took its place, if any."""
+
+    kind = Kind.GONE
+
+    def __init__(self, code: str, message: str, *, replaced_by: tuple[str, str] | None = None) -> None:
+        super().__init__(code, message)
+        self.replaced_by = replaced_by
 
 
 class Conflict(AnabranchError):

@@ -21,6 +21,7 @@ from anabranch.engine.session import keep_session
 from anabranch.engine.submission import Order
 from anabranch.engine.submitter import Submitter
 from anabranch.errors import AnabranchError, Conflict, Denied, Unavailable
+from anabranch.publishing import Publishing
 from anabranch.settings import Settings
 from anabranch.storage.uploads import UploadParts, Uploads
 from anabranch.workflows.stages import Declaration
@@ -49,6 +50,7 @@ class Gateway:
         self.vitals = PostgresVitals(database_url, name="anabranch api vitals")
         self._store = open_store(settings, database_url, "anabranch api", checked=True)
         self.controls = Controls(self._store, self.reads, self._session_id, self._start, self._later)
+        self.publishing = Publishing(database_url, self.reads, timedelta(days=settings.restore_window_days))
         self.keys = self._store.keys()
         self.inspection = Inspection(database_url)
         self._stop = asyncio.Event()

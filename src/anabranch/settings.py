@@ -94,6 +94,12 @@ class Settings(BaseSettings):
     retention_days: int = Field(
         90, ge=0, le=36_500, description="Days after which an ended job is purged; 0 keeps all jobs forever."
     )
+    revision_retention_days: int = Field(
+        30, ge=1, le=36_500, description="Days for which the files of a replaced publication are kept."
+    )
+    restore_window_days: int = Field(
+        30, ge=1, le=36_500, description="Days for which an item that was withdrawn can be restored."
+    )
     tombstone_days: int = Field(
         365, ge=1, le=36_500, description="Days for which the id of a purged job is remembered."
     )

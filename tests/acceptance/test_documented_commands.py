@@ -33,7 +33,8 @@ TUTORIALS = ["docs/tutorial/first-job.md", "docs/tutorial/fix-and-retry.md"]
 FOLDER = "docs/howto/publish-a-folder.md"
 MACHINES = "docs/howto/several-machines.md"
 VERIFY = "docs/howto/verify.md"
-LONG = ["docs/howto/access.md", "docs/howto/rasters.md", MACHINES, VERIFY]
+WAY_BACK = "docs/howto/replace-and-unpublish.md"
+LONG = ["docs/howto/access.md", "docs/howto/rasters.md", MACHINES, VERIFY, WAY_BACK]
 REFERENCES = ["docs/reference/http.md", "docs/reference/serving.md"]
 PRINTED = {
     FOLDER: ["delivery/old.tif", "the raster has no CRS", "/stac/collections/delivery/items/"],
@@ -48,6 +49,7 @@ PRINTED = {
     MACHINES: ["the tiers and the work area are the ones", "files"],
     "docs/howto/storage.md": ["gold://copy.tif\nremoved 1\n"],
     "docs/howto/sub-workflows.md": ["2 workflows are valid", '"name": "north"', "completed"],
+    WAY_BACK: ["is shown as in number 1", "it can be restored for 30 days", "removed collection terrain"],
     VERIFY: ["verified: 3 files are as they were published"],
     "examples/batch_folder/README.md": ["the level 'n/a' is no number", "batch=may", "readings/oder.csv"],
     "examples/own_handler/README.md": ["2 passed", '"mean": ', '"collection": "ndvi"'],
@@ -151,7 +153,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
 def _make_delivery(folder: Path) -> None:
     """A folder with a scene and with one that has no CRS; the scene under the name that other pages use."""
     (folder / "delivery").mkdir()
-    for target in ("delivery/north.tif", "dem.tif"):
+    (folder / "new").mkdir()
+    for target in ("delivery/north.tif", "dem.tif", "new/dem.tif"):
         shutil.copy(folder / "scenes" / "north.tif", folder / target)
     with rasterio.open(folder / "scenes" / "south.tif") as scene:
         bands, profile = scene.read(), {**scene.profile, "crs": None}
@@ -249,7 +252,8 @@ def _with_key(url: str) -> Callable[[str], str]:
 def _of_item(url: str, published: str) -> Callable[[str], str]:
     """The commands with an item and a job that were published in the place of the printed ones."""
     (item,) = re.findall(r"/stac/collections/(delivery)/items/(old-\w+)", published)
-    (job,) = re.findall(r"/files/(\w+)/old\.tif", published)
+    read = f"import json, sys; print(*(i['job_id'] for i in json.load(sys.stdin) if i['id'] == '{item[1]}'))"
+    job = f'$(anabranch items list --collection {item[0]} --json | python -c "{read}")'
 
     def change(command: str) -> str:
         changed = (

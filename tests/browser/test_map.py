@@ -4,7 +4,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +46,9 @@ FLAGS = [
 ]
 SIZE: ViewportSize = {"width": 800, "height": 480}  # every pixel of the map is drawn without a graphics card
 SLOW_MS = 30_000
+UNKNOWN_TIME = {
+    "datetime": None, "start_datetime": "1970-01-01T00:00:00Z", "end_datetime": "2026-11-01T10:00:00Z",
+}  # fmt: skip
 DOT = (11, 110, 110)
 
 
@@ -91,7 +94,8 @@ def url(
     add_old_items(url, rasters[0], 50)
     for hour, raster in enumerate(rasters):
         add_item(url, raster, created=f"2026-11-15T1{hour}:00:00Z")
-    add_item(url, write_crossing(rasters[0].path.parent), created="2026-11-15T09:00:00Z")
+    crossing = replace(write_crossing(rasters[0].path.parent), properties=UNKNOWN_TIME)
+    add_item(url, crossing, created="2026-11-15T09:00:00Z")
     return url
 
 
@@ -181,6 +185,12 @@ def test_an_item_across_180_degrees_is_shown_whole(visited: Visit) -> None:
     find(visited.page, (0, 0, 200), share=0.05)
     red, blue = (np.nonzero(see(visited.page, colour))[1] for colour in ((200, 0, 0), (0, 0, 200)))
     assert red.max() < blue.min() < red.max() + 4  # one beside the other
+
+
+def test_c1_an_unknown_acquisition_time_is_not_shown_as_1970(visited: Visit) -> None:
+    choose(visited.page, "crossing")
+    assert "unknown, before 2026-11-01" in visited.page.locator("#facts dl").inner_text()
+    assert "1970" not in visited.page.locator("body").inner_text()
 
 
 def test_hints_of_an_item_say_how_it_is_drawn(visited: Visit) -> None:

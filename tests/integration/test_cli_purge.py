@@ -61,7 +61,9 @@ def test_s6_nothing_is_purged_without_yes(capsys: pytest.CaptureFixture[str], da
 def test_o5_a_purge_removes_what_it_counted(capsys: pytest.CaptureFixture[str], database_url: str) -> None:
     assert call(["db", "purge", "--older-than", "30d", "--yes", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert told == {"jobs": 1, "rows": 3, "files": 0, "tombstones": 0, "sessions": 0, "workflows": 0}
+    assert told == {
+        "jobs": 1, "publications": 0, "rows": 3, "files": 0, "tombstones": 0, "sessions": 0, "workflows": 0,
+    }  # fmt: skip
     assert (count(database_url, "jobs"), count(database_url, "outcomes")) == (1, 2)
     assert call(["db", "purge", "--yes"]) == 0, "by the setting, nothing is old enough"
     assert capsys.readouterr().out.splitlines()[0] == "jobs       0"

@@ -15,7 +15,7 @@ from psycopg.rows import TupleRow
 
 from anabranch.embedded.cluster import Cluster
 from anabranch.testing.postgres import Databases
-from tests.support.serving import JOB, Served, add_item, serve_api, write_rasters
+from tests.support.serving import Served, add_item, file_of, serve_api, write_rasters
 
 pytestmark = pytest.mark.postgres
 
@@ -284,7 +284,7 @@ class Draw(random.Random):
             ("GET", "/api/dead-letters", {"params": {self.choice(["after", "limit", "code"]): self.names()[:9_000]}}),
             (
                 "GET",
-                f"/files/{JOB}/hills.tif",
+                file_of("hills"),
                 {"headers": {"Range": f"bytes={self.number()}-{self.number()}".encode()}},
             ),
         ]

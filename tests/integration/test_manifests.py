@@ -120,8 +120,8 @@ def test_manifests_are_not_exchanged_and_keys_that_one_keeps_are_the_only_ones_t
 ) -> None:
     publish_item(url, home, "mine")
     publish_item(url, home, "yours")
-    take = """update app.manifests set envelope = (select envelope from app.manifests where item = 'mine')
-               where item = 'yours'"""
+    take = """update app.publications set manifest = (
+                  select manifest from app.publications where key = 'heights/mine') where key = 'heights/yours'"""
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(take)
     code, error = run("verify", "heights/yours")
@@ -180,7 +180,7 @@ def test_a_key_is_rotated_and_what_it_signed_stays_valid(run: Run, url: str, hom
 def test_what_is_not_there_is_named(run: Run, url: str, home: Path) -> None:
     publish_item(url, home, "old")
     with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute("delete from app.manifests where item = 'old'")
+        connection.execute("update app.publications set manifest = null where key = 'heights/old'")
     assert run("verify", "heights/nothing")[1]["code"] == "item.not_found"
     assert run("verify", "heights/old")[1]["code"] == "manifest.not_found"
     assert run("verify", "heights/")[1]["code"] == "usage"

@@ -93,7 +93,7 @@ async def test_r4_c1_a_raster_is_published_verified_with_all_that_is_known_of_it
     assert (band["unit"], band["nodata"]) == ("metre", -9999)
     assert band["statistics"]["mean"] == pytest.approx(heights[heights > -9999].mean(), rel=1e-6)
     assert published(catalog_url) == [reference["id"]]
-    assert sorted(row["name"] for row in rows(catalog_url, "select name from app.outputs")) == [
+    assert sorted(row["name"] for row in rows(catalog_url, "select name from app.published_files")) == [
         "heights.tif", "report.json", "thumbnail.png",
     ]  # fmt: skip
 
@@ -267,9 +267,35 @@ async def test_p6_a_reviewer_sees_what_readers_don_t_see_yet(
     async with serve(app) as url, httpx.AsyncClient(base_url=url, timeout=PATIENCE_SECONDS) as client:
         draft = await client.get(f"/api/jobs/{job_id[:12]}/outputs/thumbnail.png")
         part = await client.get(f"/api/jobs/{job_id}/outputs/map.tif", headers={"Range": "bytes=0-3"})
-        answers = [await client.get(path) for path in (f"/files/{job_id}/map.tif", f"/api/jobs/{job_id}/outputs/none")]
+        answers = [
+            await client.get(path)
+            for path in ("/files/current/process_raster/map/map.tif", f"/api/jobs/{job_id}/outputs/none")
+        ]
     assert (draft.status_code, draft.content[:4], part.content) == (200, b"\x89PNG", b"II*\x00")
     assert [answer.status_code for answer in answers] == [404, 404]
+
+
+async def test_p5_new_content_for_an_item_id_replaces_it_and_another_owner_may_not(
+    stack: Stack, bronze: Path, catalog_url: str
+) -> None:
+    make_raster(bronze / "map.tif", classes())
+    make_raster(bronze / "better.tif", hills())
+    for name in ("map.tif", "better.tif"):
+        result = result_of(await publish(stack, name, item_id="town", reason=name))
+        assert result["items"] == [{"collection": "process_raster", "id": "town"}]
+    numbers = "select number, action::text, reason, actor from app.publications order by number"
+    assert [tuple(row.values()) for row in rows(catalog_url, numbers)] == [
+        (1, "publish", "map.tif", "test"), (2, "replace", "better.tif", "test"),
+    ]  # fmt: skip
+    assert published(catalog_url) == ["town"]
+
+    theirs = {"source": "bronze://in/map.tif", "item_id": "town"}
+    submitted = await stack.gateway.submit(Order("process_raster", theirs, scope="others", correlation_id="c"))
+    error = (await stack.wait(submitted.job_id)).job.error
+    assert error
+    assert error.code == "publication.owner"
+    with pytest.raises(InputError, match="can't be the id of an item"):
+        await stack.submit("process_raster", source="bronze://in/map.tif", item_id="a/b")
 
 
 async def test_what_is_rejected_is_put_aside(stack: Stack, bronze: Path, catalog_url: str) -> None:

@@ -16,7 +16,7 @@ from psycopg.rows import TupleRow
 
 from anabranch.embedded.cluster import Cluster
 from anabranch.testing.postgres import Databases
-from tests.support.serving import JOB, Served, add_item, make_key, serve_api, write_rasters
+from tests.support.serving import Served, add_item, file_of, make_key, serve_api, write_rasters
 from tests.support.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.postgres
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.postgres
 PUBLIC = "https://data.example.org/anb"
 MAP = "https://maps.example.org"
 ITEM = "/stac/collections/scenes/items/hills"
-FILE = f"/files/{JOB}/hills.tif"
+FILE = file_of("hills")
 TILE = "/raster/collections/scenes/items/hills/tiles/WebMercatorQuad/8/134/90.png"
 
 

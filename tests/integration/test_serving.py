@@ -37,6 +37,7 @@ from tests.support.serving import (
     Raster,
     Served,
     add_item,
+    file_of,
     make_key,
     serve_api,
     write_crossing,
@@ -48,7 +49,7 @@ from tests.support.waiting import PATIENCE_SECONDS
 pytestmark = pytest.mark.postgres
 
 ITEMS = "/raster/collections/scenes/items"
-FILE = f"/files/{JOB}/hills.tif"
+FILE = file_of("hills")
 PLAIN = {"Accept-Encoding": "identity"}
 VRT = """<VRTDataset rasterXSize="20" rasterYSize="20"><VRTRasterBand dataType="Byte" band="1"><SimpleSource>
 <SourceFilename relativeToVRT="0">{secret}</SourceFilename><SourceBand>1</SourceBand>
@@ -255,7 +256,7 @@ def test_p6_no_address_shows_and_no_file_that_is_not_published(api: httpx.Client
         assert "draft.tif" not in body, path
     assert api.get("/stac/collections/scenes/items/draft").json()["assets"] == {}
     problem(api.get(f"{ITEMS}/draft/info"), 404, "asset.not_found")
-    problem(api.get(f"/files/{JOB}/draft.tif"), 404, "file.not_published")
+    problem(api.get(file_of("draft")), 404, "file.not_published")
 
 
 @pytest.mark.parametrize(
@@ -713,8 +714,8 @@ def test_s1_a_browser_shows_what_cannot_run(
     name = kind.replace("/", "-")
     add(url, rasters[1], name, b"anything")
     with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute("update app.outputs set media_type = %s where name = %s", (kind, f"{name}.tif"))
-    headers = api.get(f"/files/{JOB}/{name}.tif").headers
+        connection.execute("update app.published_files set media_type = %s where name = %s", (kind, f"{name}.tif"))
+    headers = api.get(file_of(name)).headers
     assert headers["content-type"].startswith(kind)
     assert headers["content-disposition"].startswith(f'{how}; filename="')
     assert headers["content-security-policy"] == "sandbox; default-src 'none'"
@@ -762,12 +763,12 @@ def test_r6_large_files_take_no_memory_and_leave_nothing_open(served: Served, ur
     with path.open("r+b") as file:
         file.truncate(size)
     with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute("update app.outputs set size = %s where name = 'large.tif'", (size,))
+        connection.execute("update app.published_files set size = %s where name = 'large.tif'", (size,))
     before = resident(served)
-    with served.client.stream("GET", f"/files/{JOB}/large.tif") as answer:
+    with served.client.stream("GET", file_of("large")) as answer:
         assert sum(map(len, answer.iter_bytes())) == size
     assert resident(served) - before < 30_000_000
-    with served.client.stream("GET", f"/files/{JOB}/large.tif") as answer:
+    with served.client.stream("GET", file_of("large")) as answer:
         next(answer.iter_bytes())
     for _ in range(200):
         if path not in open_files(served):
@@ -799,7 +800,7 @@ def test_a_tier_in_a_cloud_is_served_the_same(
     with serve_api(url, home.with_name("cloudy"), **clouds) as cloudy:
         assert cloudy.client.get(FILE, headers={"Range": "bytes=100-299"}).content == content[100:300]
         assert cloudy.client.get(tile).content == served.client.get(tile).content
-        for lost in (f"/files/{JOB}/photo.tif", f"{ITEMS}/photo/info"):
+        for lost in (file_of("photo"), f"{ITEMS}/photo/info"):
             body = problem(cloudy.client.get(lost), 500, "file.lost")
             assert body["detail"] == "a published file is missing from its tier"
 
@@ -809,9 +810,9 @@ def test_a_published_file_that_is_missing_or_truncated_is_reported(
 ) -> None:
     path = add(url, rasters[1], "lost", b"all of it")
     path.write_bytes(b"half")
-    assert "has 4 bytes" in problem(api.get(f"/files/{JOB}/lost.tif"), 500, "file.lost")["detail"]
+    assert "has 4 bytes" in problem(api.get(file_of("lost")), 500, "file.lost")["detail"]
     path.unlink()
-    problem(api.get(f"/files/{JOB}/lost.tif"), 500, "file.lost")
+    problem(api.get(file_of("lost")), 500, "file.lost")
 
 
 # ---- the process and its database

@@ -12,8 +12,10 @@ import pytest
 from anabranch.adapters.postgres.connect import Role, connect
 from anabranch.canonical import Json
 from anabranch.engine.model import JobState
+from anabranch.engine.ports import Submitted
+from anabranch.engine.submission import Order
 from anabranch.manifests.envelope import open_envelope, read_envelope
-from anabranch.plugins.stac.catalog import find_origin
+from anabranch.plugins.stac.catalog import Action, By, act, find_origin
 from tests.support.items import raster_facts
 from tests.support.stack import Stack, open_stack
 from tests.support.waiting import PATIENCE_SECONDS
@@ -175,3 +177,62 @@ def waits_for_a_lock(url: str) -> bool:
 def is_publishing(url: str) -> bool:
     with psycopg.connect(url) as connection:
         return connection.execute(PUBLISHING).fetchone() is not None
+
+
+async def test_e15_a_job_answers_for_its_parameters_only_while_what_it_published_is_current(
+    stack: Stack, catalog_url: str
+) -> None:
+    """Also one whose child publishes, in submissions and in what is asked before them."""
+
+    async def submit(title: str) -> tuple[str, bool]:
+        """The job of these parameters, and whether it was expected to be there."""
+        given: Any = {"first": [raster_facts("a", title=title)], "second": raster_facts(f"b-{title}")}
+        order = Order("outer", given, scope="test", correlation_id="c")
+        (repeat,) = await stack.gateway.find_repeats([order])
+        (answer,) = await stack.gateway.submit_batch([order])
+        assert isinstance(answer, Submitted)
+        assert (await stack.wait(answer.job_id)).job.state is JobState.COMPLETED
+        return answer.job_id, repeat
+
+    def change(action: Action) -> None:
+        with connect(catalog_url, Role.HANDLER) as connection:
+            act(connection, action, "heights", "a", By(actor="ann", reason="blurred"))
+
+    def title() -> str:
+        with connect(catalog_url, Role.READER) as reader:
+            rows = "select document #>> '{properties,title}' from app.catalog_items where id = 'a'"
+            return str(reader.execute(rows).fetchall())
+
+    first, _ = await submit("A")
+    assert await submit("A") == (first, True)
+    await submit("B")
+    again, repeat = await submit("A")
+    assert (again != first, repeat, "A" in title()) == (True, False, True), "B has replaced it"
+    assert await submit("A") == (again, True)
+    change("withdraw")
+    change("restore")
+    assert await submit("A") == (again, True)
+    change("withdraw")
+    last, repeat = await submit("A")
+    assert (last not in (first, again), repeat, "A" in title()) == (True, False, True)
+
+
+async def test_s6_unpublish_raster_shows_first_and_withdraws_when_it_is_confirmed(
+    stack: Stack, catalog_url: str
+) -> None:
+    await stack.run("catalogue", collection="heights", items=[raster_facts("a"), raster_facts("b")])
+    wanted: Any = {"collection": "heights", "item_id": "a", "reason": "wrong area"}
+    shown: Any = (await stack.run("unpublish_raster", **wanted)).job.result
+    assert (shown["withdrawn"], shown["inventory"]["dry_run"], shown["inventory"]["objects"]) == (None, True, 2)
+    unsure = (await stack.run("unpublish_raster", **wanted, dry_run=False)).job
+    assert unsure.error
+    assert unsure.error.code == "request.unconfirmed"
+    done: Any = (await stack.run("unpublish_raster", **wanted, dry_run=False, confirm=True)).job.result
+    assert (done["withdrawn"]["action"], done["withdrawn"]["number"]) == ("withdraw", 2)
+    late = (await stack.run("unpublish_raster", **wanted, expected=1)).job
+    assert late.error
+    assert late.error.code == "publication.moved"
+    with connect(catalog_url, Role.READER) as reader:
+        assert reader.execute("select id from app.catalog_items").fetchall() == [("b",)]
+        newest = "select actor, reason, job_id is not null from app.publications where number = 2"
+        assert reader.execute(newest).fetchall() == [("test", "wrong area", True)]

@@ -1,9 +1,17 @@
 """The facts of a raster as a handler gives them, for tests of what is made of them."""
 
-from anabranch.canonical import Json
-from anabranch.plugins.stac.facts import RasterItem
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
 
-__all__ = ["raster_facts", "raster_item"]
+from psycopg import Connection
+
+from anabranch.canonical import Json
+from anabranch.plugins.stac.catalog import Publication, publish
+from anabranch.plugins.stac.facts import RasterItem
+from anabranch.plugins.stac.item import Origin, build_item, find_outputs
+
+__all__ = ["put_item", "raster_facts", "raster_item"]
 
 
 def raster_facts(item: str = "dem", **changes: Json) -> dict[str, Json]:
@@ -54,3 +62,27 @@ def raster_facts(item: str = "dem", **changes: Json) -> dict[str, Json]:
 def raster_item(item: str = "dem", **changes: Json) -> RasterItem:
     """The same, checked."""
     return RasterItem.model_validate(raster_facts(item, **changes))
+
+
+def put_item(
+    connection: Connection[Any],
+    home: Path,
+    item: str,
+    content: str,
+    collection: str = "heights",
+    *,
+    again: bool = False,
+) -> None:
+    """Publish an item whose one file has this content, by a job of its own; `again` writes no file."""
+    job = sha256(content.encode()).hexdigest()
+    key = f"jobs/{job}/cog/0/1-{job[:8]}/{item}.tif"
+    if not again:
+        (home / "silver" / key).parent.mkdir(parents=True, exist_ok=True)
+        (home / "silver" / key).write_text(content)
+    output: dict[str, Json] = {
+        "kind": "cog", "href": f"silver://{key}", "size": len(content), "name": "dem.tif",
+        "sha256": job, "media_type": "image/tiff",
+    }  # fmt: skip
+    raster = raster_item(item, outputs=[output])
+    document = build_item(collection, raster, Origin(job), "0.1.0")
+    publish(connection, collection, job, [Publication(document, find_outputs(raster))])

@@ -5,6 +5,7 @@ import hashlib
 import os
 import signal
 import time
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -33,6 +34,7 @@ __all__ = [
     "Served",
     "add_item",
     "add_old_items",
+    "file_of",
     "make_key",
     "serve_api",
     "write_crossing",
@@ -133,7 +135,32 @@ def add_item(
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute(COLLECTION, (Jsonb(_collection()),))
             connection.execute("select app.publish_items('scenes', %s, %s)", (JOB, Jsonb(rows)))
+            _rename_publication(connection, raster.name)
     _load(url, [document])
+
+
+def file_of(name: str) -> str:
+    """The path of the raster of an item of `scenes`."""
+    return f"/files/p/{_publication_of(name)}/{name}.tif"
+
+
+def _publication_of(name: str) -> uuid.UUID:
+    return uuid.uuid5(uuid.NAMESPACE_URL, name)
+
+
+def _rename_publication(connection: psycopg.Connection[Any], name: str) -> None:
+    """Give what was just published for the first time an id that tests know."""
+    key = f"scenes/{name}"
+    with connection.transaction():
+        connection.execute("set local session_replication_role = replica")  # no foreign keys
+        found = connection.execute(
+            "select current from app.publication_keys where key = %s and number = 1", (key,)
+        ).fetchone()
+        ids = {"old": found and found[0], "new": _publication_of(name)}
+        for column in ("app.publications set id", "app.publications set source", "app.publication_keys set current",
+                       "app.published_files set publication"):  # fmt: skip
+            where = column.rpartition(" ")[2]
+            connection.execute(f"update {column} = %(new)s where {where} = %(old)s", ids)
 
 
 def add_old_items(url: str, raster: Raster, count: int) -> None:
@@ -192,12 +219,12 @@ class Served:
         return str(self.client.base_url).rstrip("/")
 
 
-def make_key(url: str) -> str:
-    """A key of this database's own that may read."""
+def make_key(url: str, scope: Scope = Scope.READ) -> str:
+    """A key of this database's own, which may read or more."""
 
     async def make() -> str:
         async with open_keys(url) as keys:
-            _, credential = await keys.make(KeyRequest("reader", Scope.READ), "a test")
+            _, credential = await keys.make(KeyRequest("reader", scope), "a test")
             return credential.text
 
     with ThreadPoolExecutor(1) as pool:  # a test in a browser has a loop in its own thread

@@ -582,8 +582,8 @@ PUBLISHED = {
                 ("map", "http://x/#collection=scenes&item=a+b"),
                 ("item", "http://x/stac/collections/scenes/items/a%20b"),
                 ("tiles", "http://x/raster/collections/scenes/items/a%20b/WebMercatorQuad/tilejson.json"),
-                ("file", "http://x/files/abc/a.tif"),
-                ("file", "http://x/files/abc/a.png"),
+                ("file", "http://x/files/current/scenes/a%20b/a.tif"),
+                ("file", "http://x/files/current/scenes/a%20b/a.png"),
             ],
         ),
         (

@@ -7,6 +7,7 @@ import pytest
 
 from anabranch.api.answers.build import to_json
 from anabranch.contract.answer import Page, read
+from anabranch.contract.catalog import Item
 from anabranch.contract.control import Limit, SetLimit
 from anabranch.contract.jobs import Event, JobError, Node, Progress, Task, TaskCounts
 from anabranch.contract.stack import Health, NewKey
@@ -74,3 +75,20 @@ def test_an_answer_prints_as_plain_values_without_its_secret() -> None:
     key = read(NewKey, {**dict.fromkeys(names, "x"), "scope": "read", "made_at": AT, "key": "secret"})
     assert "scope='read'" in repr(key)
     assert "secret" not in repr(key)
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "moment", "shown"),
+    [
+        (None, None, AT, AT),
+        ("2026-01-01T00:00:00Z", "2026-02-01T00:00:00Z", None, "2026-01-01T00:00:00Z to 2026-02-01T00:00:00Z"),
+        ("1970-01-01T00:00:00Z", "2026-02-01T00:00:00Z", None, "unknown, before 2026-02-01"),
+        (None, None, None, "unknown"),
+    ],
+)
+def test_c1_an_item_shows_when_it_is_of_or_that_this_is_unknown(
+    start: str | None, end: str | None, moment: str | None, shown: str
+) -> None:
+    times = {"datetime": moment, "start_datetime": start, "end_datetime": end}
+    item = Item("a", "scenes", None, None, times, {"data": {}}, ())
+    assert (item.time, str(item)) == (shown, f"scenes/a ({shown}): data")

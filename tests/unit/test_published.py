@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from anabranch.adapters.objects.folder import Folder
-from anabranch.adapters.postgres.store.outputs import Output
+from anabranch.adapters.postgres.store.files import PublishedFile
 from anabranch.api.routes.files import parse_range
 from anabranch.errors import AnabranchError
 from anabranch.serving.objects import TierObjects
@@ -13,12 +13,12 @@ from anabranch.serving.published import find_addresses, name_files
 from anabranch.serving.tiles.assets import rasters_of
 from anabranch.storage.tiers import Storage
 
-COG = Output("ab", "my scene.tif", "silver://jobs/ab/x.tif", "image/tiff", 3, "00")
+COG = PublishedFile("my scene.tif", "silver://jobs/ab/x.tif", "image/tiff", 3, "00", "ab")
 
 
 def test_an_address_becomes_a_link_wherever_it_stands() -> None:
     document = {"assets": {"data": {"href": COG.address}}, "properties": {"made": [COG.address, 5, None]}}
-    link = "http://here/files/ab/my%20scene.tif"
+    link = "http://here/files/p/ab/my%20scene.tif"
     assert set(find_addresses(document)) == {COG.address}
     assert name_files(document, {COG.address: COG}, "http://here") == {
         "assets": {"data": {"href": link}},
@@ -38,15 +38,15 @@ def test_text_of_people_stays_as_it_is() -> None:
     document = {**texts, "properties": texts, "assets": {"title": {"href": COG.address, "title": river}}}
     assert set(find_addresses(document)) == {COG.address}
     named = name_files(document, {COG.address: COG}, "")
-    assert named == {**document, "assets": {"title": {"href": "/files/ab/my%20scene.tif", "title": river}}}
+    assert named == {**document, "assets": {"title": {"href": "/files/p/ab/my%20scene.tif", "title": river}}}
 
 
 def test_p6_an_href_is_an_address_with_spaces_too() -> None:
-    spaced = Output("ab", "my scene.tif", "silver://jobs/ab/my scene.tif", "image/tiff", 3, "00")
+    spaced = PublishedFile("my scene.tif", "silver://jobs/ab/my scene.tif", "image/tiff", 3, "00", "ab")
     document = {"assets": {"data": {"href": spaced.address}, "draft": {"href": "silver://my draft.tif"}}}
     assert set(find_addresses(document)) == {spaced.address, "silver://my draft.tif"}
     named = name_files(document, {spaced.address: spaced}, "")
-    assert named == {"assets": {"data": {"href": "/files/ab/my%20scene.tif"}}}
+    assert named == {"assets": {"data": {"href": "/files/p/ab/my%20scene.tif"}}}
 
 
 @pytest.mark.parametrize(

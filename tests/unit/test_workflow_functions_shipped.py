@@ -11,6 +11,7 @@ from anabranch.plugins.demo.handlers import chunk_processor, echo, list_items, s
 from anabranch.plugins.demo.handlers import multi_phase as work_in_phases
 from anabranch.plugins.raster.handlers import create_cogs, list_times, preflight, validate, verify
 from anabranch.plugins.raster.tiles.handlers import generate_tiling_scheme, process_tile, verify_mosaic
+from anabranch.plugins.stac.actions import unpublish_item
 from anabranch.plugins.storage.handlers import list_files, stage
 from anabranch.plugins.storage.inventory import analyse_files, total_inventory
 from anabranch.workflows.definition import Workflow
@@ -139,12 +140,20 @@ def list_container(
     return {name: totals[name] for name in FOUND}
 
 
-@workflow("process_raster", name="Publish a raster", version=4)
+@workflow("process_raster", name="Publish a raster", version=5)
 def process_raster(
     source: Annotated[
         str, Input(format="address", description="The address of the file, like bronze://uploads/…/dem.tif.")
     ],
     collection: Annotated[Line, Input(description="The STAC collection that the item joins.")] = "process_raster",
+    item_id: Annotated[
+        Line,
+        Input(
+            description="The id of the item; new content for the same id replaces it."
+            " Without it, the id follows from file and options."
+        ),
+    ]
+    | None = None,
     variable: Annotated[
         Line,
         Input(
@@ -187,6 +196,10 @@ def process_raster(
     datetime: Annotated[Line, Input(description="When the data are of, in RFC 3339, where the file does not say.")]
     | None = None,
     title: Annotated[Line, Input(maximum=200, description="The title of the item.")] | None = None,
+    reason: Annotated[
+        str, Input(maximum=1000, description="Why it is published, or replaced; stored in the item's history.")
+    ]
+    | None = None,
     approval: Annotated[bool, Input(description="Whether a person must approve it before it is published.")] = False,
     dry_run: Annotated[bool, Input(description="Whether to stop after the preflight and show the plan.")] = False,
 ) -> Any:
@@ -194,7 +207,14 @@ def process_raster(
     about: Any = {"input_crs": input_crs, "target_crs": target_crs, "raster_type": raster_type, "tier": tier}
     chosen: Any = {"variable": variable, "time": time}
     planned = preflight(
-        source=source, collection=collection, **about, tiling=tiling, datetime=datetime, **chosen, sidecars=sidecars
+        source=source,
+        collection=collection,
+        item_id=item_id,
+        **about,
+        tiling=tiling,
+        datetime=datetime,
+        **chosen,
+        sidecars=sidecars,
     )
     checked = validate(
         source=source,
@@ -210,6 +230,7 @@ def process_raster(
     cogs = create_cogs.options(name="cogs")(**file, tiers=checked.tiers, target_crs=target_crs)
     described: Any = {
         "target_crs": target_crs,
+        "item_id": item_id,
         "title": title,
         "datetime": planned.datetime,
         "modified": planned.modified,
@@ -230,9 +251,8 @@ def process_raster(
     review = gate("review", timeout_seconds=2592000, answer=answer, description=said)
     decide = choose(review.approved == True, None, end("put_aside"), name="decide")
     route = choose(approval, decide, None, name="route", after=made)
-    publish = task("stac.register_item").options(name="publish", after_any=[route, decide])(
-        collection=collection, item=made["item"], create_collection=True
-    )
+    publishing: Any = {"collection": collection, "item": made["item"], "reason": reason, "create_collection": True}
+    publish = task("stac.register_item").options(name="publish", after_any=[route, decide])(**publishing)
     return {
         "outputs": expr.default(made.outputs, []),
         "items": expr.default(publish.items, []),
@@ -275,6 +295,29 @@ def process_raster_times(
     folds = {name: {"concat": name} for name in ("outputs", "items", "warnings")}
     every = each.fold(folds, name="all")
     return {"times": listed.times, "outputs": every.outputs, "items": every.items, "warnings": every.warnings}
+
+
+@workflow("unpublish_raster", name="Unpublish a raster", version=1)
+def unpublish_raster(
+    collection: Annotated[Line, Input(description="The STAC collection of the item.")],
+    item_id: Annotated[Line, Input(description="The id of the item.")],
+    reason: Annotated[str, Input(maximum=1000, description="Why it is withdrawn; stored in the item's history.")],
+    expected: Annotated[
+        int,
+        Input(minimum=1, description="The number of the publication that was seen last; another one is a conflict."),
+    ]
+    | None = None,
+    dry_run: Annotated[bool, Input(description="Whether to show the inventory and change nothing.")] = True,
+    confirm: Annotated[bool, Input(description="Must be true, unless it is a dry run.")] = False,
+) -> Any:
+    """Show what a published item consists of, and withdraw it from its readers once that is confirmed; it can be restored for a while."""  # noqa: E501  # as the file has it
+    named: Any = {"collection": collection, "item": item_id, "reason": reason}
+    inventory = unpublish_item.options(name="inventory")(**named, expected=expected, dry_run=True)
+    last: Any = inventory.number - 1
+    withdraw = unpublish_item.options(name="withdraw", when=dry_run == False)(
+        **named, expected=last, dry_run=False, confirm=confirm
+    )
+    return {"inventory": inventory, "withdrawn": expr.optional(withdraw)}
 
 
 FUNCTIONS = [value for value in list(globals().values()) if isinstance(value, WorkflowFunction)]

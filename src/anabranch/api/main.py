@@ -149,7 +149,7 @@ def create_app(settings: Settings, database_url: str, on_refused: Callable[[], N
 
 def _serving(database_url: str, gateway: Gateway) -> Serving:
     catalog = Catalog(database_url, CATALOG_CONNECTIONS)
-    return Serving(catalog, gateway.reads.outputs(), TierObjects(gateway.storage))
+    return Serving(catalog, gateway.reads.files(), TierObjects(gateway.storage))
 
 
 def app_from_environment() -> FastAPI:

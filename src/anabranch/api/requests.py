@@ -16,8 +16,11 @@ from anabranch.strict_model import StrictModel
 __all__ = [
     "LIMIT_DESCRIPTION",
     "CancelRequest",
+    "ConfirmQuery",
     "DeadLettersQuery",
     "EventsQuery",
+    "HistoryQuery",
+    "ItemActionRequest",
     "ItemsQuery",
     "JobRequest",
     "JobsQuery",
@@ -28,13 +31,15 @@ __all__ = [
     "MakeKeyRequest",
     "Name",
     "PauseRequest",
-    "RedeployQuery",
+    "ReplaceRequest",
     "ReplayRequest",
     "RetryRequest",
+    "RollbackRequest",
     "StreamQuery",
     "SubmitQuery",
     "TaskRowsQuery",
     "TasksQuery",
+    "UnpublishRequest",
     "UploadQuery",
 ]
 
@@ -98,6 +103,51 @@ class CancelRequest(StrictModel):
 
     model_config = ConfigDict(strict=True, json_schema_extra={"examples": [{"reason": "The source was wrong."}]})
     reason: str = Field("it was cancelled on request", max_length=1000, description="Stored as the job's error.")
+
+
+class ItemActionRequest(StrictModel):
+    """Why an item is changed, and what of it the caller has seen."""
+
+    model_config = ConfigDict(
+        strict=True, json_schema_extra={"examples": [{"reason": "It shows the wrong area.", "dry_run": True}]}
+    )
+    reason: str = Field(min_length=1, max_length=1000, description="Stored in the item's history.")
+    expected: int | None = Field(
+        None, ge=1, lt=2**31, description="The number that the caller saw last; 409 if another has acted since."
+    )
+    dry_run: bool = Field(False, description="Check everything and show what would be done.")
+
+
+class UnpublishRequest(ItemActionRequest):
+    """The same, with a confirmation."""
+
+    confirm: str = Field("", max_length=10, description="Must be `yes`, unless it is a dry run.")
+
+
+class RollbackRequest(ItemActionRequest):
+    """The same, with the number to roll back to."""
+
+    number: int | None = Field(None, ge=1, lt=2**31, description="Without one, what was shown before.")
+
+
+class ReplaceRequest(StrictModel):
+    """New content for an item: the workflow that makes it, and its parameters."""
+
+    model_config = ConfigDict(
+        strict=True,
+        json_schema_extra={
+            "examples": [{"reason": "A better scan.", "parameters": {"source": "bronze://uploads/1a/scan.tif"}}]
+        },
+    )
+    reason: str = Field(min_length=1, max_length=1000, description="Stored in the item's history.")
+    workflow: Name = Field("process_raster", description="A workflow with the inputs collection, item_id and reason.")
+    parameters: dict[str, JsonValue] = Field(description="Its other inputs; the route gives those three.")
+
+
+class ConfirmQuery(StrictModel):
+    """The confirmation of what destroys."""
+
+    confirm: str = Field("", description="Must be `yes`.")
 
 
 class RetryRequest(StrictModel):
@@ -230,6 +280,13 @@ class ItemsQuery(StrictModel):
     older_than: Name | None = Field(None, description="Only by versions of that handler before this one.")
 
 
+class HistoryQuery(StrictModel):
+    """Which publications of an item to list."""
+
+    limit: int = Field(100, ge=1, le=1000, description=LIMIT_DESCRIPTION)
+    after: int | None = Field(None, ge=1, lt=2**31, description="The `next` of the previous page.")
+
+
 class TaskRowsQuery(StrictModel):
     """Which tasks to list."""
 
@@ -237,12 +294,6 @@ class TaskRowsQuery(StrictModel):
     after: str | None = Field(
         None, pattern=r"^[0-9]{1,18}\.[0-9]{1,9}$", description="The `next` of the previous page."
     )
-
-
-class RedeployQuery(StrictModel):
-    """The confirmation of a redeployment."""
-
-    confirm: str = Field("", description="Must be `yes`.")
 
 
 class MakeKeyRequest(StrictModel):

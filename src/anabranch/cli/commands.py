@@ -64,8 +64,27 @@ COMMANDS: dict[str, str | tuple[str, str]] = {
     "keys create": ("keys:create", "Create a key and print it; it is shown only once."),
     "keys list": ("keys:list_keys", "List the keys, the newest first, without their secrets."),
     "keys revoke": ("keys:revoke", "Revoke a key permanently."),
-    "items": "List what is published, and show signed manifests.",
+    "items": "List what is published, and replace, withdraw, restore or roll it back.",
     "items list": ("items.items:list_items", "List published items with the job and the handlers that made them."),
+    "items show": (
+        "items.actions:show_item",
+        "Show a published item: its number, its files, and the job that made it.",
+    ),
+    "items history": (
+        "items.actions:show_history",
+        "Show the history of an item: what was done, by whom, when and why.",
+    ),
+    "items unpublish": (
+        "items.actions:unpublish",
+        "Withdraw an item from its readers, with its files; it can be restored for a while.",
+    ),
+    "items restore": ("items.actions:restore", "Show an item again as it was before it was withdrawn."),
+    "items rollback": ("items.actions:rollback", "Show what a former publication of an item showed."),
+    "items replace": (
+        "items.actions:replace",
+        "Submit a job that makes new content for an item; the former stays readable at its own address for a while.",
+    ),
+    "items remove-collection": ("items.actions:remove_collection", "Remove a collection that has no items."),
     "items manifest": (
         "items.items:print_manifest",
         "Print the signed manifest of an item: what it was made from, and by what.",

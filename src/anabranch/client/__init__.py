@@ -6,7 +6,7 @@ from anabranch.client.client import Client
 from anabranch.client.errors import NotAllowed, TimedOut
 from anabranch.client.operations import BulkAnswer
 from anabranch.contract.answer import Page
-from anabranch.contract.catalog import Item
+from anabranch.contract.catalog import Item, ItemChange, Publication, PublishedItem
 from anabranch.contract.control import DeadLetter, Limit, NodeAgain, Paused, Queue, Replay, Retry, SetLimit, Worker
 from anabranch.contract.jobs import (
     CheckedJob,
@@ -45,6 +45,7 @@ __all__ = [
     "GraphNode",
     "Health",
     "Item",
+    "ItemChange",
     "JobError",
     "JobProgress",
     "JobStatus",
@@ -59,6 +60,8 @@ __all__ = [
     "Page",
     "Paused",
     "Progress",
+    "Publication",
+    "PublishedItem",
     "Queue",
     "Reloaded",
     "Replay",

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Self
 from anabranch.client import operations
 from anabranch.client.admin import AsyncAdmin
 from anabranch.client.calls import Call, Pause
-from anabranch.client.catalog import file_path, item_path, items_call, manifest_path, tile_path
+from anabranch.client.catalog import file_path, item_path, items_call, tile_path
 from anabranch.client.client import MAX_PAGE_ITEMS, MAX_PAGE_LOGS
 from anabranch.client.files import FileBody, OnBytes, hash_file_async
 from anabranch.client.job_stream import JobStream
 from anabranch.client.operations import BulkAnswer
 from anabranch.client.paths import job_path, limit_path, pause_path, segment, workflow_path
-from anabranch.client.requests import AsyncRequests
+from anabranch.client.publishing import AsyncPublishing
 from anabranch.client.transport import AsyncTransport
 from anabranch.client.uploads import MAX_WHOLE_BYTES, upload_parts
 from anabranch.contract.answer import Page, read
-from anabranch.contract.catalog import Envelope, Item, PublishedItem, SigningKey
+from anabranch.contract.catalog import Item
 from anabranch.contract.control import (
     DeadLetter,
     Drained,
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 __all__ = ["AsyncClient"]
 
 
-class AsyncClient(AsyncRequests):
+class AsyncClient(AsyncPublishing):
     """The API at a URL; close it, or use it in an `async with`. `timeout` limits each request, in seconds."""
 
     def __init__(self, base_url: str, *, key: str | None = None, timeout: float = 30.0) -> None:
@@ -299,37 +299,14 @@ class AsyncClient(AsyncRequests):
         """A published item."""
         return await self._get(Item, item_path(collection, item))
 
-    def published_items(
-        self,
-        collection: str | None = None,
-        *,
-        job_id: str | None = None,
-        made_by: str | None = None,
-        older_than: str | None = None,
-    ) -> AsyncIterator[PublishedItem]:
-        """Published items with the job and the handlers that made them, a page at a time.
-
-        `made_by` names a handler; `older_than` a version of it: what was made by an earlier one.
-        """
-        query = {"collection": collection, "job_id": job_id, "made_by": made_by, "older_than": older_than}
-        return self._all(lambda after: self._get(Page[PublishedItem], "/api/items", after=after, **query))
-
-    async def manifest(self, collection: str, item: str) -> Envelope:
-        """The signed manifest of an item."""
-        return await self._get(Envelope, manifest_path(collection, item))
-
-    async def signing_keys(self) -> list[SigningKey]:
-        """The public keys that signed manifests, the newest first."""
-        return await self._get(list[SigningKey], "/api/signing-keys")
-
-    async def download(self, job_id: str, name: str, file: str | Path) -> Path:
-        """Write a published file of a job; returns its path."""
-        await self._transport.download(Call(Path, "GET", file_path(job_id, name), slow=True), Path(file))
+    async def download(self, publication: str, name: str, file: str | Path) -> Path:
+        """Write a file of a publication; returns its path. `published_item` has the id of the current one."""
+        await self._transport.download(Call(Path, "GET", file_path(publication, name), slow=True), Path(file))
         return Path(file)
 
-    async def hash_published(self, job_id: str, name: str) -> str:
-        """The SHA-256 of a published file, computed from its bytes."""
-        return await self._transport.hash(Call(Path, "GET", file_path(job_id, name), slow=True))
+    async def hash_published(self, publication: str, name: str) -> str:
+        """The SHA-256 of a file of a publication, computed from its bytes."""
+        return await self._transport.hash(Call(Path, "GET", file_path(publication, name), slow=True))
 
     def tile_url(self, item: Item) -> str:
         """The URL of the tiles of an item's raster, with {z}, {x} and {y}, for maps."""

@@ -9,7 +9,10 @@ from anabranch.client.paths import segment
 from anabranch.contract.answer import JsonObject, Page, read
 from anabranch.contract.catalog import Item
 
-__all__ = ["file_path", "item_path", "items_call", "manifest_path", "map_path", "tile_path", "tilejson_path"]
+__all__ = [
+    "current_file_path", "file_path", "item_path", "items_call", "map_path", "published_path", "tile_path",
+    "tilejson_path",
+]  # fmt: skip
 
 GRID = "WebMercatorQuad"
 MAX_PAGE_ITEMS = 200
@@ -50,11 +53,16 @@ def tile_path(collection: str, item: str) -> str:
     return f"/raster/collections/{segment(collection)}/items/{segment(item)}/tiles/{GRID}/{{z}}/{{x}}/{{y}}"
 
 
-def manifest_path(collection: str, item: str) -> str:
-    """The path of an item's manifest."""
-    return f"/api/items/{segment(collection)}/{segment(item)}/manifest"
+def published_path(collection: str, item: str, part: str = "") -> str:
+    """The path of a published item, or of a part: its manifest, its history, or an action on it."""
+    return f"/api/items/{segment(collection)}/{segment(item)}{part and f'/{part}'}"
 
 
-def file_path(job_id: str, name: str) -> str:
-    """The path of a file that a job published."""
-    return f"/files/{segment(job_id)}/{segment(name)}"
+def file_path(publication: str, name: str) -> str:
+    """The path of a file of a publication, which never changes."""
+    return f"/files/p/{segment(publication)}/{segment(name)}"
+
+
+def current_file_path(collection: str, item: str, name: str) -> str:
+    """The path that leads to a file of an item as it is published now."""
+    return f"/files/current/{segment(collection)}/{segment(item)}/{segment(name)}"

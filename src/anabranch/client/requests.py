@@ -26,9 +26,9 @@ class Requests:
     def _get(self, kind: type[Answer], path: str, **query: Parameter) -> Answer:
         return self._transport.call(Call(partial(read, kind), "GET", path, query=query))
 
-    def _send(self, kind: type[Answer], method: str, path: str, body: object = None) -> Answer:
+    def _send(self, kind: type[Answer], method: str, path: str, body: object = None, **query: Parameter) -> Answer:
         content = None if body is None else encode_body(body)
-        return self._transport.call(Call(partial(read, kind), method, path, body=content))
+        return self._transport.call(Call(partial(read, kind), method, path, body=content, query=query))
 
     def _run(self, steps: Steps[Answer]) -> Answer:
         try:
@@ -69,9 +69,11 @@ class AsyncRequests:
     async def _get(self, kind: type[Answer], path: str, **query: Parameter) -> Answer:
         return await self._transport.call(Call(partial(read, kind), "GET", path, query=query))
 
-    async def _send(self, kind: type[Answer], method: str, path: str, body: object = None) -> Answer:
+    async def _send(
+        self, kind: type[Answer], method: str, path: str, body: object = None, **query: Parameter
+    ) -> Answer:
         content = None if body is None else encode_body(body)
-        return await self._transport.call(Call(partial(read, kind), method, path, body=content))
+        return await self._transport.call(Call(partial(read, kind), method, path, body=content, query=query))
 
     async def _run(self, steps: Steps[Answer]) -> Answer:
         try:

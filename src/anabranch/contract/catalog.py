@@ -7,7 +7,10 @@ from html import escape
 
 from anabranch.contract.answer import Answer, JsonObject, JsonValue, answer
 
-__all__ = ["Envelope", "Item", "PublishedItem", "Signature", "SigningKey"]
+__all__ = [
+    "AffectedFile", "Envelope", "Item", "ItemChange", "Publication", "PublishedItem", "RemovedCollection", "Signature",
+    "SigningKey",
+]  # fmt: skip
 
 
 @answer
@@ -26,9 +29,19 @@ class Item(Answer):
         """The URL of its first link with a relation, like `self` or `tilejson`."""
         return next((link["href"] for link in self.links if link.get("rel") == rel), None)
 
+    @property
+    def time(self) -> str:
+        """Its acquisition time for people: a moment, an interval, or what is known of an unknown one."""
+        start, end = (self.properties.get(f"{name}_datetime") for name in ("start", "end"))
+        if moment := self.properties.get("datetime"):
+            return str(moment)
+        if not (start and end):
+            return "unknown"
+        # An interval from the beginning of time as computers count it: all that is known is its end.
+        return f"unknown, before {end[:10]}" if start.startswith("1970-01-01T00:00:00") else f"{start} to {end}"
+
     def __str__(self) -> str:
-        time = self.properties.get("datetime") or self.properties.get("start_datetime") or "no time"
-        return f"{self.collection}/{self.id} ({time}): {', '.join(self.assets)}"
+        return f"{self.collection}/{self.id} ({self.time}): {', '.join(self.assets)}"
 
     def _repr_html_(self) -> str:
         """The item in a notebook: its name, its preview if it has one, and links to its assets."""
@@ -45,12 +58,74 @@ class PublishedItem(Answer):
 
     collection: str
     id: str
+    number: int
+    """The number of its current publication; it rises with every change of what readers see."""
+    publication: str
+    """The id of the publication whose files it shows: `/files/p/{publication}/{name}`."""
     job_id: str
     published_at: datetime
     signing_key: str | None
     """The id of the key that signed its manifest; null if it has none."""
     handlers: Mapping[str, tuple[str, ...]]
     """The versions of each handler that took part."""
+
+
+@answer
+class Publication(Answer):
+    """An entry of the history of an item: what was done, by whom and why."""
+
+    number: int
+    action: str
+    """publish, replace, rollback, restore or withdraw."""
+    publication: str
+    """Its id."""
+    shows: int | None
+    """The number of the publication whose content it shows, itself where it brought some; null for a withdrawal."""
+    job_id: str | None
+    """The job that did it; null where a person did."""
+    actor: str
+    reason: str | None
+    at: datetime
+    current: bool
+    """Whether it is the newest."""
+    available: bool
+    """Whether its content is kept, so that the item can be rolled back to it."""
+
+
+@answer
+class AffectedFile(Answer):
+    """A file that a change of an item shows, or takes away."""
+
+    name: str
+    size: int
+    address: str
+
+
+@answer
+class ItemChange(Answer):
+    """What was done to an item, or would be by a dry run."""
+
+    collection: str
+    id: str
+    action: str
+    """withdraw, restore or rollback."""
+    number: int
+    """The number of the publication that it made, or would make."""
+    shows: int | None
+    """The number of the publication whose content is shown now; null where nothing is."""
+    dry_run: bool
+    objects: int
+    bytes: int
+    files: tuple[AffectedFile, ...]
+    restorable_days: int | None
+    """For how many days the item can be restored; null where it was not withdrawn."""
+
+
+@answer
+class RemovedCollection(Answer):
+    """A collection that was removed."""
+
+    collection: str
 
 
 @answer

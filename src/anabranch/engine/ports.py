@@ -304,6 +304,15 @@ class RetentionStore(Protocol):
     async def clear(self, jobs: Sequence[Remains]) -> int:
         """Remove some of the rows that they left; how many, and 0 at the end."""
 
+    async def expire_publications(self, revisions: timedelta, withdrawn: timedelta) -> int:
+        """Remove the files of some publications out of sight for this long; how many, and 0 at the end."""
+
+    async def find_expired_objects(self) -> list[str]:
+        """The addresses of some objects that no publication uses any more."""
+
+    async def forget_objects(self, addresses: Sequence[str]) -> int:
+        """Forget such objects once they are removed; how many."""
+
     async def remove_tombstones(self, age: timedelta) -> int:
         """Remove some tombstones of at least this age; how many, and 0 at the end."""
 

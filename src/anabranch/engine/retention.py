@@ -33,13 +33,16 @@ class RetentionPeriods:
     jobs: timedelta | None
     tombstones: timedelta
     sessions: timedelta
+    revisions: timedelta = timedelta(days=30)
+    withdrawn: timedelta = timedelta(days=30)
 
 
 @dataclass(frozen=True)
 class Purged:
-    """How much was removed: jobs, rows and files of their tasks, and other old rows."""
+    """How much was removed: jobs, rows and files of their tasks, former publications, and other old rows."""
 
     jobs: int = 0
+    publications: int = 0
     rows: int = 0
     files: int = 0
     tombstones: int = 0
@@ -63,9 +66,12 @@ class Purge:
         results: Results,
         keep: RetentionPeriods,
         remove_objects: Remove = lambda _job, _most: 0,
+        delete: Callable[[Sequence[str]], None] = lambda _addresses: None,
     ) -> None:
+        """`delete` removes objects by their addresses."""
         self._store = store
         self._removes = (results.remove, remove_objects)
+        self._delete = delete
         self._keep = keep
 
     async def survey(self) -> Survey:
@@ -83,6 +89,8 @@ class Purge:
         if self._keep.jobs is not None:
             async for done in self._purge(self._keep.jobs):
                 yield done
+        async for done in self._expire():
+            yield done
         async for count in _repeat(self._store.remove_tombstones, self._keep.tombstones):
             yield Purged(tombstones=count)
         async for count in _repeat(self._store.remove_sessions, self._keep.sessions):
@@ -103,6 +111,18 @@ class Purge:
                     yield done
             if after is None and gone:
                 after, gone = 0, 0
+
+    async def _expire(self) -> AsyncGenerator[Purged, None]:
+        """Remove the files of former publications, and then their objects, also what a crash left."""
+        while count := await self._store.expire_publications(self._keep.revisions, self._keep.withdrawn):
+            yield Purged(publications=count)
+        while addresses := await self._store.find_expired_objects():
+            try:
+                await asyncio.to_thread(self._delete, addresses)
+            except (OSError, AnabranchError) as error:
+                log.warning("retention.objects_failed", objects=len(addresses), reason=str(error))
+                return
+            yield Purged(files=await self._store.forget_objects(addresses))
 
     async def _finish(self) -> AsyncGenerator[Purged, None]:
         """Remove what purged jobs have left."""

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Protocol
 from urllib.parse import quote
 
-from anabranch.adapters.postgres.store.outputs import Output
+from anabranch.adapters.postgres.store.files import PublishedFile, StoredFile
 
 __all__ = ["Published", "address_of", "find_addresses", "name_files", "path_of"]
 
@@ -19,19 +19,22 @@ GONE = object()
 class Published(Protocol):
     """Finds published files; others are not found."""
 
-    async def find(self, job_id: str, name: str) -> Output | None:
-        """The file of this name."""
+    async def find(self, publication: str, name: str) -> PublishedFile | None:
+        """The file of a publication under this name; Gone if it was withdrawn or is no longer kept."""
 
-    async def find_draft(self, job: int, name: str) -> Output | None:
+    async def find_current(self, collection: str, item: str, name: str) -> PublishedFile | None:
+        """The file that an item shows now under this name; Gone if the item was withdrawn."""
+
+    async def find_draft(self, job: int, name: str) -> StoredFile | None:
         """A file that a job made and may publish under this name."""
 
-    async def find_all(self, addresses: Collection[str]) -> Mapping[str, Output]:
+    async def find_all(self, addresses: Collection[str]) -> Mapping[str, PublishedFile]:
         """The published files among these addresses, by address."""
 
 
-def path_of(file: Output) -> str:
-    """The path of a file below the API's root."""
-    return f"/files/{quote(file.job_id, safe='')}/{quote(file.name)}"
+def path_of(file: PublishedFile) -> str:
+    """The path of a file below the API's root; it never leads to other bytes."""
+    return f"/files/p/{file.publication}/{quote(file.name)}"
 
 
 def address_of(value: object, key: str = "href") -> str | None:
@@ -53,7 +56,7 @@ def find_addresses(document: object, key: str = "") -> Iterator[str]:
         yield address
 
 
-def name_files(document: Any, files: Mapping[str, Output], root: str, key: str = "") -> Any:  # JSON in, JSON out
+def name_files(document: Any, files: Mapping[str, PublishedFile], root: str, key: str = "") -> Any:  # JSON in, JSON out
     """The document with file URLs in place of addresses; unpublished files are removed, with their asset or link.
 
     `root` is the URL of this API as the caller sees it; `key` is the one that the document has in its parent.

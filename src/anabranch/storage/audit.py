@@ -80,14 +80,14 @@ class Published(Protocol):
 class Records(Protocol):
     """The records of objects in the database."""
 
-    def outputs(self) -> Iterator[Published]:
-        """All that is published."""
+    def files(self) -> Iterator[Published]:
+        """The objects of all publications, former and withdrawn ones too, until retention removes them."""
 
     def results(self) -> Iterator[tuple[str, int]]:
         """All results that were put aside: their keys in the work area, and how many bytes they have."""
 
     def published(self, addresses: Collection[str]) -> set[str]:
-        """Those of these addresses that are published."""
+        """Those of these addresses that a publication uses."""
 
     def jobs(self, job_ids: Collection[str]) -> dict[str, JobRecord]:
         """Those of these jobs that are known."""
@@ -123,7 +123,7 @@ class Audit:
         return len(spare)
 
     def _find_bad_outputs(self, *, checksums: bool) -> Iterator[Finding]:
-        for output in self._records.outputs():
+        for output in self._records.files():
             try:
                 stat = self._storage.stat(output.address)
             except NotFound:

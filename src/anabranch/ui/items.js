@@ -57,7 +57,10 @@ const isData = (asset) => Number((asset.roles ?? []).includes("data"));
 
 function whenOf(properties) {
   if (properties.datetime) return day(properties.datetime);
-  const span = [properties.start_datetime, properties.end_datetime].filter(Boolean).map(day);
+  const { start_datetime: start, end_datetime: end } = properties;
+  // An interval from the beginning of time as computers count it: all that is known is its end.
+  if (start?.startsWith("1970-01-01T00:00:00") && end) return `unknown, before ${day(end)}`;
+  const span = [start, end].filter(Boolean).map(day);
   return [...new Set(span)].join(" to ");
 }
 

@@ -9,6 +9,7 @@ create type app.outcome as enum ('completed', 'failed', 'cancelled');
 create type app.attempt_end as enum ('failed', 'crashed', 'timed_out', 'handed_back', 'lost');
 create type app.session_kind as enum ('worker', 'orchestrator', 'api');
 create type app.key_scope as enum ('read', 'submit', 'operate', 'admin');
+create type app.publication_action as enum ('publish', 'replace', 'rollback', 'restore', 'withdraw');
 
 -- An attempt that a batch of reports ends, between the statements that do so.
 create type app.ending as (
@@ -475,8 +476,8 @@ create table app.collections (
     changed_at timestamptz not null
 );
 
--- An item as it was built, with addresses of tiers. The catalog that readers ask is made from these rows (C3); they stay
--- when their job is purged. (`items` are the engine's.)
+-- An item that is published now, as it was built, with addresses of tiers: made from the current publications, as the
+-- catalog that readers ask is made from these rows (C3). (`items` are the engine's.)
 create table app.catalog_items (
     collection text collate "C" not null references app.collections,
     id text collate "C" not null,
@@ -487,25 +488,6 @@ create table app.catalog_items (
 );
 
 create index catalog_items_job_id on app.catalog_items (job_id);
-
--- The objects behind the items: what readers may fetch, by job and name, and where it lies.
-create table app.outputs (
-    job_id text collate "C" not null,
-    name text collate "C" not null,
-    kind text not null,
-    tier text not null,
-    key text collate "C" not null,
-    media_type text not null,
-    size bigint not null check (size >= 0),
-    sha256 text not null check (sha256 ~ '^[0-9a-f]{64}$'),
-    collection text collate "C" not null,
-    item text collate "C" not null,
-    primary key (job_id, name),
-    foreign key (collection, item) references app.catalog_items on delete cascade
-);
-
-create index outputs_item on app.outputs (collection, item);
-create index outputs_object on app.outputs (tier, key);
 
 -- The mark that each area of storage holds: a process whose area holds another one uses another store, and does not start.
 create table app.storage_marks (
@@ -539,16 +521,6 @@ create table app.signing_keys (
     retired_at timestamptz
 );
 
--- The signed manifest of an item, as it stands: text, because its bytes are what was signed.
-create table app.manifests (
-    collection text collate "C" not null,
-    item text collate "C" not null,
-    envelope text not null,
-    signing_key text collate "C" not null references app.signing_keys,
-    primary key (collection, item),
-    foreign key (collection, item) references app.catalog_items on delete cascade
-);
-
 -- The handlers that made an item, by version: what a changed handler should make again.
 create table app.item_handlers (
     collection text collate "C" not null,
@@ -561,3 +533,79 @@ create table app.item_handlers (
 
 create index item_handlers_made on app.item_handlers (handler, collection, item, version);
 create index item_handlers_version on app.item_handlers (handler, version);
+
+-- What readers see: a history for each key, which is only appended to. A key of kind `item` is collection/item. Its newest
+-- publication is the current one; `withdraw` shows nothing. source: the publication whose content it shows or takes away,
+-- itself where it brought some; only that one has a body, a manifest and files. Ids are random: a database that was
+-- restored to an earlier point never gives one to other content. manifest is text, because its bytes are what was signed.
+create table app.publications (
+    id uuid primary key,
+    kind text not null,
+    key text collate "C" not null,
+    number integer not null check (number > 0),
+    action app.publication_action not null,
+    source uuid not null references app.publications,
+    job_id text collate "C",
+    body jsonb,
+    manifest text,
+    signing_key text collate "C" references app.signing_keys,
+    handlers jsonb,
+    actor text not null,
+    reason text,
+    at timestamptz not null,
+    unique (kind, key, number)
+);
+
+create index publications_job_id on app.publications (job_id);
+
+-- Each key that was ever published: whose it is (null: nobody knows), its current publication and the last number. Every
+-- action locks its row (P5).
+create table app.publication_keys (
+    kind text not null,
+    key text collate "C" not null,
+    owner text,
+    current uuid references app.publications,
+    number integer not null,
+    primary key (kind, key)
+);
+
+-- The objects of a publication: what readers may fetch, and where it is.
+create table app.published_files (
+    publication uuid not null references app.publications,
+    name text collate "C" not null,
+    kind text not null,
+    tier text not null,
+    key text collate "C" not null,
+    media_type text not null,
+    size bigint not null check (size >= 0),
+    sha256 text not null check (sha256 ~ '^[0-9a-f]{64}$'),
+    primary key (publication, name)
+);
+
+create index published_files_object on app.published_files (tier, key);
+
+-- The publications that brought content which is out of sight now, until retention removes it; withdrawn: it was taken
+-- away, and not replaced.
+create table app.former_publications (
+    publication uuid primary key references app.publications,
+    hidden_at timestamptz not null,
+    withdrawn boolean not null
+);
+
+create index former_publications_hidden_at on app.former_publications (hidden_at);
+
+-- The jobs whose publication of a key is out of sight, and the jobs that they are a part of: they do not answer for their
+-- parameters any more (E15).
+create table app.superseded_jobs (
+    job_id text collate "C" not null,
+    kind text not null,
+    key text collate "C" not null,
+    primary key (job_id, kind, key)
+);
+
+-- Objects that no publication uses any more, until retention has removed them.
+create table app.expired_objects (
+    tier text not null,
+    key text collate "C" not null,
+    primary key (tier, key)
+);

@@ -19,7 +19,7 @@ from anabranch.api.security.root_path import at_root
 from anabranch.codes import code_of, status_of
 from anabranch.durations import spell_duration
 from anabranch.engine.ports import Refused, SessionGone
-from anabranch.errors import AnabranchError, InputError, Kind, NotFound, Unavailable
+from anabranch.errors import AnabranchError, Gone, InputError, Kind, NotFound, Unavailable
 from anabranch.workflows.inputs import InvalidParameters
 from anabranch.workflows.mistakes import list_errors
 
@@ -85,6 +85,7 @@ class Problem(BaseModel):
     retryable: bool = Field(description="Whether the same request may succeed later.")
     correlation_id: str
     errors: tuple[Mistake, ...] | None = None
+    replaced_by: str | None = Field(None, description="The item that took the place of what is gone, as STAC.")
 
 
 class InvalidRequest(InputError):
@@ -117,7 +118,15 @@ def describe(error: AnabranchError, *, path: str, correlation_id: str, uri: str 
         retryable=known.retryable,
         correlation_id=correlation_id,
         errors=list_mistakes(error) or None,
+        replaced_by=_find_replacement(error),
     )
+
+
+def _find_replacement(error: AnabranchError) -> str | None:
+    if not isinstance(error, Gone) or error.replaced_by is None:
+        return None
+    collection, item = error.replaced_by
+    return at_root(f"/stac/collections/{quote(collection, safe='')}/items/{quote(item, safe='')}")
 
 
 def list_mistakes(error: AnabranchError) -> tuple[Mistake, ...]:

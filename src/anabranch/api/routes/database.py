@@ -10,7 +10,7 @@ from anabranch.api.answers.build import build_page
 from anabranch.api.deps import CurrentGateway, needs
 from anabranch.api.openapi.declare import JOB_CODES, problems
 from anabranch.api.paths import JobId
-from anabranch.api.requests import RedeployQuery, TaskRowsQuery
+from anabranch.api.requests import ConfirmQuery, TaskRowsQuery
 from anabranch.contract.answer import Page
 from anabranch.contract.stack import CheckedFunctions, Redeployed, Statistics, TaskRow
 from anabranch.errors import InputError
@@ -52,7 +52,7 @@ async def check_functions(gateway: CurrentGateway) -> CheckedFunctions:
     dependencies=[needs(Scope.ADMIN)],
     responses=problems(*SCHEMA_CODES, "request.unconfirmed"),
 )
-async def redeploy_schema(query: Annotated[RedeployQuery, Query()], gateway: CurrentGateway) -> Redeployed:
+async def redeploy_schema(query: Annotated[ConfirmQuery, Query()], gateway: CurrentGateway) -> Redeployed:
     """Recreate functions, views, triggers and grants, in one transaction; tables and their rows stay."""
     if query.confirm != "yes":
         raise InputError("request.unconfirmed", "this replaces functions that jobs use", remedy="Say `?confirm=yes`.")

@@ -9,14 +9,16 @@ from fastapi import APIRouter, Depends, Header, Path, Request, Response
 from fastapi.responses import StreamingResponse
 
 from anabranch.access import Scope
-from anabranch.adapters.postgres.store.outputs import Output
+from anabranch.adapters.postgres.store.files import StoredFile
 from anabranch.api.answers.errors import respond
 from anabranch.api.answers.etags import IfNoneMatch
 from anabranch.api.deps import CurrentGateway, CurrentServing, needs
 from anabranch.api.openapi.declare import JOB_CODES, Responses, problems
-from anabranch.api.paths import JobId
+from anabranch.api.paths import CollectionId, ItemId, JobId
+from anabranch.api.security.root_path import at_root
 from anabranch.errors import AnabranchError, InputError, NotFound
 from anabranch.serving.etags import has
+from anabranch.serving.published import path_of
 from anabranch.serving.subapps import Serving
 
 __all__ = ["router"]
@@ -48,7 +50,7 @@ IfRange = Annotated[
 
 
 Name = Annotated[str, Path(max_length=1024, description="The name of the file; it may have slashes.")]
-FileJobId = Annotated[str, Path(max_length=128, description="The whole id of a job.")]
+PublicationId = Annotated[str, Path(max_length=64, description="The id of a publication.")]
 
 
 @dataclass(frozen=True)
@@ -64,17 +66,39 @@ class FileRequest:
 WantedFile = Annotated[FileRequest, Depends()]
 
 
-@router.head("/files/{job_id}/{name:path}", dependencies=[needs(Scope.READ)], include_in_schema=False)
+@router.head("/files/p/{publication}/{name:path}", dependencies=[needs(Scope.READ)], include_in_schema=False)
 @router.get(
-    "/files/{job_id}/{name:path}",
+    "/files/p/{publication}/{name:path}",
     dependencies=[needs(Scope.READ)],
     response_class=Response,
-    responses={**FILE_RESPONSES, **problems(*FILE_CODES)},
+    responses={**FILE_RESPONSES, **problems("file.gone", *FILE_CODES)},
 )
-async def fetch_file(job_id: FileJobId, name: Name, wish: WantedFile, serving: CurrentServing) -> Response:
-    """A published file, or a range of it."""
-    file = None if "\x00" in job_id + name else await serving.published.find(job_id, name)
-    return await _serve(file, f"{job_id}/{name}", wish, serving)
+async def fetch_file(publication: PublicationId, name: Name, wish: WantedFile, serving: CurrentServing) -> Response:
+    """A file of a publication, or a range of it: always the same bytes, or 410 with the item that replaced it."""
+    file = None if "\x00" in name else await serving.published.find(publication, name)
+    return await _serve(file, f"{publication}/{name}", wish, serving)
+
+
+@router.head(
+    "/files/current/{collection}/{item}/{name:path}", dependencies=[needs(Scope.READ)], include_in_schema=False
+)
+@router.get(
+    "/files/current/{collection}/{item}/{name:path}",
+    dependencies=[needs(Scope.READ)],
+    status_code=302,
+    response_class=Response,
+    responses={
+        302: {"headers": {"Location": {"schema": {"type": "string"}}}},
+        **problems("file.gone", "file.not_published"),
+    },
+)
+async def find_current_file(collection: CollectionId, item: ItemId, name: Name, serving: CurrentServing) -> Response:
+    """Where a file of an item is as it is published now; that changes when the item does."""
+    file = None if "\x00" in name else await serving.published.find_current(collection, item, name)
+    if file is None:
+        raise _not_published(f"{collection}/{item}/{name}")
+    headers = {"Location": at_root(path_of(file)), "Cache-Control": "no-store"}
+    return Response(status_code=302, headers=headers)
 
 
 @router.head("/api/jobs/{job_id}/outputs/{name:path}", dependencies=[needs(Scope.OPERATE)], include_in_schema=False)
@@ -93,7 +117,7 @@ async def fetch_output(
     return await _serve(file, f"{job_id}/{name}", wish, serving)
 
 
-async def _serve(file: Output | None, path: str, wish: FileRequest, serving: Serving) -> Response:
+async def _serve(file: StoredFile | None, path: str, wish: FileRequest, serving: Serving) -> Response:
     file, request = await _require(file, path, serving), wish.request
     headers = _headers(file)
     if has(wish.if_none_match, headers["ETag"]):
@@ -134,18 +158,20 @@ def _parse_place(digits: str) -> int | None:
     return int(significant) if len(significant) <= MAX_RANGE_DIGITS else MAX_RANGE_POSITION
 
 
-async def _require(file: Output | None, path: str, serving: Serving) -> Output:
+async def _require(file: StoredFile | None, path: str, serving: Serving) -> StoredFile:
     if file is None:
-        raise NotFound(
-            "file.not_published", f"there is no published file {path}", remedy="See the assets of the items."
-        )
+        raise _not_published(path)
     size = await serving.objects.size(file.address)
     if size != file.size:
         raise AnabranchError("file.lost", f"the published file {file.name} has {size} bytes instead of {file.size}")
     return file
 
 
-def _headers(file: Output) -> dict[str, str]:
+def _not_published(path: str) -> NotFound:
+    return NotFound("file.not_published", f"there is no published file {path}", remedy="See the assets of the items.")
+
+
+def _headers(file: StoredFile) -> dict[str, str]:
     base = file.name.rpartition("/")[2]
     plain = re.sub(r"[^A-Za-z0-9._-]", "_", base)
     shown = file.media_type.partition(";")[0].strip().lower() in INLINE_TYPES
@@ -159,7 +185,7 @@ def _headers(file: Output) -> dict[str, str]:
     }
 
 
-def _unsatisfiable(request: Request, file: Output) -> Response:
+def _unsatisfiable(request: Request, file: StoredFile) -> Response:
     refused = InputError("file.range", f"the file has {file.size} bytes", remedy="Ask for a range within them.")
     response = respond(refused, path=request.url.path, correlation_id=request.state.correlation_id)
     response.headers["Content-Range"] = f"bytes */{file.size}"

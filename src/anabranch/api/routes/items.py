@@ -2,21 +2,47 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Response
+import structlog
+from fastapi import APIRouter, Path, Query, Request, Response
 
 from anabranch.access import Scope
 from anabranch.api.answers.build import build_page
 from anabranch.api.answers.etags import CACHEABLE, IfNoneMatch, answer_unless_cached
-from anabranch.api.deps import CurrentGateway, needs
-from anabranch.api.openapi.declare import problems
+from anabranch.api.body import JsonBody, check_body
+from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway, CurrentLimits, GivenKey, needs
+from anabranch.api.job_bodies import read_job
+from anabranch.api.openapi.declare import BODY_CODES, SUBMIT_CODES, body, keyed, problems
 from anabranch.api.paths import CollectionId, ItemId
-from anabranch.api.requests import ItemsQuery
+from anabranch.api.requests import (
+    ConfirmQuery,
+    HistoryQuery,
+    ItemActionRequest,
+    ItemsQuery,
+    ReplaceRequest,
+    RollbackRequest,
+    UnpublishRequest,
+)
+from anabranch.api.routes.jobs import EXISTING_JOB, SUBMIT_PROBLEMS, submit_wanted
+from anabranch.canonical import encode
 from anabranch.contract.answer import Page
-from anabranch.contract.catalog import Envelope, PublishedItem, SigningKey
+from anabranch.contract.catalog import Envelope, ItemChange, Publication, PublishedItem, RemovedCollection, SigningKey
+from anabranch.contract.jobs import SubmittedJob
+from anabranch.errors import InputError
+from anabranch.gateway import Gateway
+from anabranch.publishing import Action, ItemAction
+from anabranch.serving.published import name_files
 
 __all__ = ["router"]
 
 router = APIRouter(prefix="/api", tags=["items"])
+log = structlog.get_logger()
+GEOJSON = "application/geo+json"
+ACTION_CODES = (
+    *BODY_CODES,
+    *("publication.expired", "publication.moved", "publication.not_found", "publication.owner", "publication.same"),
+    *("catalog.collection_id", "catalog.item_id", "catalog.missing", "catalog.no_collection"),
+)
+Number = Annotated[int, Path(ge=1, lt=2**31, description="The number of a publication of the item.")]
 
 
 @router.get("/items", dependencies=[needs(Scope.READ)], responses=problems("items.version"))
@@ -27,6 +53,38 @@ async def list_published_items(query: Annotated[ItemsQuery, Query()], gateway: C
         made_by=query.made_by, older_than=query.older_than,
     )  # fmt: skip
     return build_page(found, query.limit, lambda item: item, lambda item: f"{item.collection}/{item.id}")
+
+
+@router.get("/items/{collection}/{item}", dependencies=[needs(Scope.READ)], responses=problems("item.not_found"))
+async def show_published_item(collection: CollectionId, item: ItemId, gateway: CurrentGateway) -> PublishedItem:
+    """A published item: its current publication, the job that published it, and the handlers that made it."""
+    return await gateway.reads.items().find_one(collection, item)
+
+
+@router.get(
+    "/items/{collection}/{item}/publications", dependencies=[needs(Scope.READ)], responses=problems("item.not_found")
+)
+async def list_publications(
+    collection: CollectionId, item: ItemId, query: Annotated[HistoryQuery, Query()], gateway: CurrentGateway
+) -> Page[Publication]:
+    """The history of an item, the newest first; of one that was withdrawn, too."""
+    found = await gateway.reads.items().history(collection, item, limit=query.limit + 1, before=query.after)
+    return build_page(found, query.limit, lambda one: one, lambda one: str(one.number))
+
+
+@router.get(
+    "/items/{collection}/{item}/publications/{number}",
+    dependencies=[needs(Scope.READ)],
+    response_class=Response,
+    responses={200: {"content": {GEOJSON: {"schema": {"type": "object"}}}}, **problems("publication.not_found")},
+)
+async def show_publication(
+    collection: CollectionId, item: ItemId, number: Number, request: Request, gateway: CurrentGateway
+) -> Response:
+    """The STAC item as a publication showed it, while its files are kept."""
+    body, files = await gateway.reads.items().content(collection, item, number)
+    root = str(request.base_url).rstrip("/")
+    return Response(encode(name_files(body, files, root)), media_type=GEOJSON)
 
 
 @router.get(
@@ -41,6 +99,112 @@ async def show_manifest(
     """The signed manifest of an item: a DSSE envelope with an in-toto statement."""
     text = await gateway.reads.items().manifest(collection, item)
     return answer_unless_cached(Response(text, media_type="application/json"), if_none_match)
+
+
+@router.post(
+    "/items/{collection}/{item}/unpublish",
+    dependencies=[needs(Scope.ADMIN)],
+    responses=problems(*ACTION_CODES, "request.unconfirmed"),
+    openapi_extra=body(UnpublishRequest, required=True),
+)
+async def unpublish_item(
+    collection: CollectionId, item: ItemId, given: JsonBody, caller: CurrentCaller, gateway: CurrentGateway
+) -> ItemChange:
+    """Withdraw an item: readers no longer see it or its files. It can be restored for `restore_window_days`."""
+    wanted = check_body(UnpublishRequest, given)
+    if not wanted.dry_run and wanted.confirm != "yes":
+        what = f"this takes {collection}/{item} away from its readers"
+        raise InputError("request.unconfirmed", what, remedy="Look at a dry run first; then say `confirm: yes`.")
+    return await _act("withdraw", collection, item, wanted, caller, gateway)
+
+
+@router.post(
+    "/items/{collection}/{item}/restore",
+    dependencies=[needs(Scope.OPERATE)],
+    responses=problems(*ACTION_CODES),
+    openapi_extra=body(ItemActionRequest, required=True),
+)
+async def restore_item(
+    collection: CollectionId, item: ItemId, given: JsonBody, caller: CurrentCaller, gateway: CurrentGateway
+) -> ItemChange:
+    """Show an item again as it was before it was withdrawn."""
+    return await _act("restore", collection, item, check_body(ItemActionRequest, given), caller, gateway)
+
+
+@router.post(
+    "/items/{collection}/{item}/rollback",
+    dependencies=[needs(Scope.OPERATE)],
+    responses=problems(*ACTION_CODES),
+    openapi_extra=body(RollbackRequest, required=True),
+)
+async def roll_back_item(
+    collection: CollectionId, item: ItemId, given: JsonBody, caller: CurrentCaller, gateway: CurrentGateway
+) -> ItemChange:
+    """Show what a former publication of an item showed; that gets a number of its own."""
+    wanted = check_body(RollbackRequest, given)
+    return await _act("rollback", collection, item, wanted, caller, gateway, wanted.number)
+
+
+@router.post(
+    "/items/{collection}/{item}/replace",
+    dependencies=[needs(Scope.SUBMIT)],
+    status_code=202,
+    response_model=SubmittedJob,
+    responses={**EXISTING_JOB, **SUBMIT_PROBLEMS, **problems("item.not_found", *BODY_CODES, *SUBMIT_CODES)},
+    openapi_extra=keyed(body(ReplaceRequest, required=True)),
+)
+async def replace_item(
+    collection: CollectionId,
+    item: ItemId,
+    given: JsonBody,
+    caller: CurrentCaller,
+    key: GivenKey,
+    gateway: CurrentGateway,
+    limits: CurrentLimits,
+) -> Response:
+    """Submit a job that makes new content for an item; readers see it at once when it is published, and not before."""
+    wanted = check_body(ReplaceRequest, given)
+    await gateway.reads.items().find_one(collection, item)
+    fixed = {"collection": collection, "item_id": item, "reason": wanted.reason}
+    job = read_job({"workflow": wanted.workflow, "parameters": {**wanted.parameters, **fixed}}, gateway)
+    return await submit_wanted(gateway, limits, caller, job, key)
+
+
+@router.delete(
+    "/collections/{collection}",
+    dependencies=[needs(Scope.ADMIN)],
+    responses=problems("catalog.no_collection", "catalog.not_empty", "catalog.collection_id", "request.unconfirmed"),
+)
+async def remove_collection(
+    collection: CollectionId, query: Annotated[ConfirmQuery, Query()], caller: CurrentCaller, gateway: CurrentGateway
+) -> RemovedCollection:
+    """Remove a collection that has no items; the history of those that it had stays."""
+    if query.confirm != "yes":
+        what = f"this removes collection {collection} with its title, description and license"
+        raise InputError("request.unconfirmed", what, remedy="Say `?confirm=yes`.")
+    await gateway.publishing.remove_collection(collection)
+    log.info("collection.removed", collection=collection, by=caller.name)
+    return RemovedCollection(collection)
+
+
+async def _act(
+    action: Action,
+    collection: str,
+    item: str,
+    wanted: ItemActionRequest,
+    caller: Caller,
+    gateway: Gateway,
+    number: int | None = None,
+) -> ItemChange:
+    """Only an admin acts on what belongs to another owner."""
+    owner = None if caller.principal.scope.includes(Scope.ADMIN) else caller.scope
+    change = ItemAction(
+        action, collection, item, caller.name, wanted.reason, owner, number, wanted.expected, wanted.dry_run
+    )
+    done = await gateway.publishing.act(change)
+    if not wanted.dry_run:
+        log.info("item.changed", action=action, collection=collection, item=item, number=done.number, by=caller.name)
+    return done
 
 
 @router.get("/signing-keys", dependencies=[needs(Scope.READ)], responses=problems())

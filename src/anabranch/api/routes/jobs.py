@@ -25,7 +25,7 @@ from anabranch.errors import InputError
 from anabranch.gateway import Gateway
 from anabranch.serving.etags import has, tag_of
 
-__all__ = ["router"]
+__all__ = ["EXISTING_JOB", "SUBMIT_PROBLEMS", "router", "submit_wanted"]
 
 router = APIRouter(prefix="/api/jobs", tags=["jobs"])
 
@@ -62,7 +62,7 @@ async def submit_parameters(
     wanted = JobRequest.model_construct(
         workflow=job_type, parameters=parameters, priority=query.priority, rerun=query.rerun, labels=query.labels
     )
-    return await _submit(gateway, limits, caller, wanted, key)
+    return await submit_wanted(gateway, limits, caller, wanted, key)
 
 
 @router.post(
@@ -89,7 +89,7 @@ async def submit_job(
         caller = replace(caller, correlation_id=wanted.correlation_id)
         request.state.correlation_id = caller.correlation_id
         structlog.contextvars.bind_contextvars(correlation_id=caller.correlation_id)
-    return await _submit(gateway, limits, caller, wanted, key)
+    return await submit_wanted(gateway, limits, caller, wanted, key)
 
 
 @router.post(
@@ -169,7 +169,10 @@ async def list_tasks(job_id: JobId, query: Annotated[TasksQuery, Query()], gatew
     return build_page(found, query.limit, build_task, lambda task: task.cursor)
 
 
-async def _submit(gateway: Gateway, limits: Limits, caller: Caller, wanted: JobRequest, key: str | None) -> Response:
+async def submit_wanted(
+    gateway: Gateway, limits: Limits, caller: Caller, wanted: JobRequest, key: str | None
+) -> Response:
+    """Submit a job that was read from a request."""
     order = Order(
         wanted.workflow,
         wanted.parameters,

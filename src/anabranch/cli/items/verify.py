@@ -121,8 +121,9 @@ def _verify_item(client: Client, name: tuple[str, str], known: list[str]) -> Ite
             f"the manifest of {'/'.join(name)} is that of {_name(statement)}",
             remedy="Publish the item again; find out who changed the database.",
         )
-    yield from _compare("/".join(name), statement, lambda file: client.hash_published(statement.job_id, file))
-    yield from _find_other_assets(client.item(*name), statement)
+    publication = client.published_item(*name).publication
+    yield from _compare("/".join(name), statement, lambda file: client.hash_published(publication, file))
+    yield from _find_other_assets(client.item(*name), statement, publication)
 
 
 def _compare(item: str, statement: Statement, read: Callable[[str], str]) -> Iterator[Finding]:
@@ -137,9 +138,9 @@ def _compare(item: str, statement: Statement, read: Callable[[str], str]) -> Ite
         yield Finding(item, subject.name, result, subject.digest.sha256)
 
 
-def _find_other_assets(item: Item, statement: Statement) -> Iterator[Finding]:
+def _find_other_assets(item: Item, statement: Statement, publication: str) -> Iterator[Finding]:
     """The assets that the catalog shows with another file or checksum than the manifest has."""
-    signed = {file_path(statement.job_id, one.name): one.digest.sha256 for one in statement.subject}
+    signed = {file_path(publication, one.name): one.digest.sha256 for one in statement.subject}
     for name, asset in item.assets.items():
         checksum = str(asset.get("file:checksum", "")).removeprefix(MULTIHASH_SHA256)
         if signed.get(_find_path(str(asset.get("href", "")))) != checksum:

@@ -13,7 +13,7 @@ from anabranch.cli.terminal.options import Json
 from anabranch.cli.terminal.output import format_size, note, print_json, print_line
 from anabranch.cli.terminal.progress import show_jobs
 from anabranch.client import Client, JobStatus, TimedOut
-from anabranch.client.catalog import file_path, item_path
+from anabranch.client.catalog import current_file_path, item_path
 from anabranch.embedded.locate import find_home, find_remote
 from anabranch.plugins.raster.samples import make_samples
 
@@ -82,8 +82,9 @@ def _describe(base: str, name: str, size: int, job: JobStatus) -> dict[str, Any]
         return {**known, "error": job.error and {"code": job.error.code, "message": job.error.message}}
     result: Any = job.result  # as the workflow's output says
     made = {output["kind"]: output for output in result["outputs"]}
-    links = {kind: base + file_path(job.job_id, output["name"]) for kind, output in made.items()}
     (item,) = result["items"]
+    paths = {kind: current_file_path(item["collection"], item["id"], output["name"]) for kind, output in made.items()}
+    links = {kind: base + path for kind, path in paths.items()}
     return {
         **known,
         "cog": links["cog"],

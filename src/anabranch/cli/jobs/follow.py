@@ -19,6 +19,7 @@ from anabranch.embedded.locate import find_home, find_remote
 from anabranch.errors import AnabranchError, InputError, NotFound, Unavailable
 
 __all__ = [
+    "call_as_declared",
     "explain_unavailable",
     "follow",
     "note_existing",
@@ -51,21 +52,19 @@ def submit_job(
         _check(check, client, workflow, parameters)
     parameters = parameters.send_files(uploads)
     submit = partial(client.submit, workflow, priority=priority, rerun=rerun, labels=labels)
-    return _call_as_declared(submit, client, workflow, parameters)
+    return call_as_declared(submit, client, workflow, parameters)
 
 
 def _check(check: Callable[[Values], object], client: Client, workflow: str, parameters: Parameters) -> None:
     mistakes: list[AnabranchError] = [*parameters.mistakes]
     try:
-        _call_as_declared(check, client, workflow, parameters)
+        call_as_declared(check, client, workflow, parameters)
     except (InputError, NotFound) as error:
         mistakes.append(error)
     raise_together(mistakes)
 
 
-def _call_as_declared(
-    call: Callable[[Values], Answer], client: Client, workflow: str, parameters: Parameters
-) -> Answer:
+def call_as_declared(call: Callable[[Values], Answer], client: Client, workflow: str, parameters: Parameters) -> Answer:
     """Call with the values; if they are refused, `-p message=5` may have been read as a number where text is wanted."""
     try:
         return call(parameters.values)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from anabranch.client import JobStatus
-from anabranch.client.catalog import file_path, item_path, map_path, tilejson_path
+from anabranch.client.catalog import current_file_path, item_path, map_path, tilejson_path
 from anabranch.errors import InputError
 
 __all__ = ["find_links"]
@@ -25,7 +25,12 @@ def find_links(base_url: str, job: JobStatus) -> list[tuple[str, str]]:
             ("map", map_path(*items[0]) if len(items) == 1 else "/"),
             *(("item", item_path(*item)) for item in items),
             *(("tiles", tilejson_path(*item)) for item in tiled),
-            *(("file", file_path(job.job_id, one["name"])) for one in outputs if one["kind"] != "tile"),
+            # Of several items, the result does not say which file is whose; tiles are found through their mosaic.
+            *(
+                ("file", current_file_path(*items[0], one["name"]))
+                for one in outputs
+                if len(items) == 1 and one["kind"] != "tile"
+            ),
         ]
     except InputError:  # a result of the same shape that is no publication
         return []

@@ -34,7 +34,7 @@ def open_catalog() -> Iterator[RequireUnpublished]:
 
 
 def _require_unpublished(records: PostgresRecords, addresses: Sequence[str]) -> None:
-    used = records.publishing_items(addresses)
+    used = records.publishing_keys(addresses)
     if not used:
         return
     address, item = next(iter(used.items()))

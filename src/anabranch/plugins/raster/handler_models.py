@@ -132,6 +132,7 @@ class Cogs(StrictModel):
 class ItemParams(CogSource):
     """A raster, and the fields of its item."""
 
+    item_id: str | None = None
     title: str | None = None
     datetime: str | None = None
     modified: AwareDatetime

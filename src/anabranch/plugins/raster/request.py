@@ -10,7 +10,7 @@ from pydantic import ValidationInfo, field_validator
 from anabranch.geo.sidecar_names import find_kind, sidecar_names
 from anabranch.plugins.raster.files.magic_bytes import SUFFIXES, how_to_convert
 from anabranch.plugins.raster.models import CRS_PATTERN, Kind, ProfileName, ValidateOptions
-from anabranch.plugins.stac.names import is_collection_id
+from anabranch.plugins.stac.names import is_collection_id, is_item_id
 
 __all__ = ["RasterRequest", "Tiling"]
 
@@ -25,6 +25,7 @@ class RasterRequest(ValidateOptions):
     collection: str
     tiling: Tiling = "auto"
     datetime: str | None = None
+    item_id: str | None = None
     variable: str | None = None
     time: str | None = None
     sidecars: tuple[str, ...] = ()
@@ -73,6 +74,16 @@ class RasterRequest(ValidateOptions):
         if not is_collection_id(name):
             raise ValueError(
                 f"{name[:80]!r} can't be the id of a collection. Use 1 to 63 letters, digits, dashes, underscores and"
+                " single dots; begin with a letter or digit"
+            )
+        return name
+
+    @field_validator("item_id")
+    @classmethod
+    def _check_item(cls, name: str | None) -> str | None:
+        if name is not None and not is_item_id(name):
+            raise ValueError(
+                f"{name[:80]!r} can't be the id of an item. Use 1 to 128 letters, digits, dashes, underscores and"
                 " single dots; begin with a letter or digit"
             )
         return name

@@ -4,23 +4,26 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import psycopg
 from psycopg import Connection
 from psycopg.types.json import Jsonb
 
-from anabranch.canonical import Json
+from anabranch.canonical import Json, JsonObject
 from anabranch.engine.model import Attempt
-from anabranch.errors import AnabranchError, Conflict, InputError, Interrupted, NotFound, Transient, Unavailable
-from anabranch.plugins.stac.collection import CollectionFacts, build_collection, widen
+from anabranch.errors import AnabranchError, Conflict, Denied, InputError, Interrupted, NotFound, Transient, Unavailable
+from anabranch.plugins.stac.collection import CollectionFacts, build_collection, shapes_extent, widen
 from anabranch.plugins.stac.item import Origin, PublishedOutput
 from anabranch.plugins.stac.manifest import Manifest
 from anabranch.plugins.stac.names import check_collection_id, check_item_id
 from anabranch.plugins.stac.validation import validate
 from anabranch.statements import read_statements
 
-__all__ = ["Publication", "Published", "ensure_collection", "find_origin", "publish", "run"]
+__all__ = [
+    "Acted", "Action", "By", "Publication", "Published", "act", "ensure_collection", "find_origin", "publish",
+    "remove_collection", "run",
+]  # fmt: skip
 
 SQL = Path(__file__).with_name("statements.sql")
 # Longer than a queue of publishers takes, and shorter than the statement timeout.
@@ -31,7 +34,18 @@ LOCK_ERRORS = (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected)
 MISSING_ERRORS = (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedFunction, psycopg.errors.InvalidSchemaName)
 # SQLSTATE classes of errors in the items; any other is an error of the server, a failover for example.
 DATA_ERROR_CLASSES = ("21", "22", "23", "54", "0A", "P0")
+# What app.refuse_publications raises, with the code that it has here.
+REFUSALS: Mapping[str, tuple[type[AnabranchError], str]] = {
+    "AN010": (Conflict, "publication.moved"),
+    "AN011": (Conflict, "publication.owner"),
+    "AN012": (NotFound, "publication.not_found"),
+    "AN013": (Conflict, "publication.same"),
+    "AN014": (Conflict, "publication.expired"),
+    "AN015": (Conflict, "catalog.not_empty"),
+    "AN016": (Denied, "publication.forbidden"),
+}
 Work = Connection[Any]  # with any row factory
+Action = Literal["withdraw", "restore", "rollback"]
 
 
 class PartitionChanged(Exception):
@@ -66,6 +80,42 @@ class Published:
     changed: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class By:
+    """Who acts on publications: a job, whose submitter the database knows, or a person (P7)."""
+
+    job_id: str | None = None
+    owner: str | None = None
+    """Only keys of this owner; None: of all."""
+    actor: str | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class Acted:
+    """An action on an item: its number, and the publication whose content it shows, or takes away."""
+
+    collection: str
+    item: str
+    number: int
+    action: str
+    source: str
+    shows: int | None
+    """The number of that publication; None where it is taken away."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """What changed in our own rows, as `app.change_items` answers it."""
+
+    document: Mapping[str, Any]
+    first: bool
+    made: Sequence[Mapping[str, Any]]
+    same: Sequence[str]
+    former: Sequence[Mapping[str, Any]]
+    shown: Sequence[Mapping[str, Any]] | None
+
+
 def ensure_collection(connection: Work, facts: CollectionFacts) -> bool:
     """Create a collection, or update the fields that were given; returns whether anything changed."""
     document, said = build_collection(facts)
@@ -80,12 +130,23 @@ def ensure_collection(connection: Work, facts: CollectionFacts) -> bool:
     return bool(changed)
 
 
+def remove_collection(connection: Work, collection: str) -> None:
+    """Remove a collection that has no items; a Conflict if it has some."""
+    with _publishing(connection):
+        ((removed,),) = run(connection, "remove_collection", collection=check_collection_id(collection))
+        if not removed:
+            raise _no_collection(collection)
+        run(connection, "delete_collection", collection=collection)
+
+
 def publish(
     connection: Work,
     collection: str,
     job_id: str,
     publications: Sequence[Publication],
     attempt: tuple[str, Attempt] | None = None,
+    *,
+    reason: str | None = None,
 ) -> Published:
     """Publish items, all or none. Unchanged items are left alone; items that pgstac lost are restored.
 
@@ -96,37 +157,70 @@ def publish(
     if not ids:
         return Published(collection, (), ())
     try:
-        changed = _publish(connection, collection, job_id, publications, attempt, alone=False)
+        changed = _publish(connection, collection, By(job_id, reason=reason), publications, attempt, alone=False)
     except PartitionChanged:
-        changed = _publish(connection, collection, job_id, publications, attempt, alone=True)
+        changed = _publish(connection, collection, By(job_id, reason=reason), publications, attempt, alone=True)
     return Published(collection, tuple(ids), tuple(changed))
+
+
+def act(
+    connection: Work,
+    action: Action,
+    collection: str,
+    item: str,
+    by: By,
+    *,
+    number: int | None = None,
+    expected: int | None = None,
+    dry_run: bool = False,
+    attempt: tuple[str, Attempt] | None = None,
+) -> Acted:
+    """Withdraw an item, restore it, or roll it back to a number, by default to what it showed before (P5).
+
+    `expected` is the number that the caller saw last: a Conflict if another has acted since. A dry run does all of it
+    and takes it back.
+    """
+    check_collection_id(collection)
+    change: JsonObject = {"id": check_item_id(item), "number": number, "expected": expected}
+    with _publishing(connection, dry_run=dry_run):
+        found = _change_items(connection, collection, action, [change], by)
+        _require_current(connection, by.job_id, attempt)
+        _show_extent(connection, found, found.shown or ())
+        if found.shown:
+            _load(connection, found.shown)
+            _count(connection, collection, [item])
+        else:
+            run(connection, "delete_items", collection=collection, ids=[item])
+    (made,) = found.made
+    return Acted(
+        collection, item, made["number"], made["action"], made["source"], made["shows"] if found.shown else None
+    )
 
 
 def _publish(
     connection: Work,
     collection: str,
-    job_id: str,
+    by: By,
     publications: Sequence[Publication],
     attempt: tuple[str, Attempt] | None,
     *,
     alone: bool,
 ) -> list[str]:
     """Publish items in one transaction; returns the ids that changed."""
-    ids = [publication.id for publication in publications]
+    documents = {publication.id: publication.document for publication in publications}
     with _publishing(connection):
-        document, first, changed = _record(connection, collection, job_id, publications, alone=alone)
-        _require_current(connection, job_id, attempt)
-        extent = widen(None if first else document["extent"], [publication.document for publication in publications])
-        if extent != document["extent"]:
-            ((document,),) = run(connection, "replace_extent", collection=collection, extent=Jsonb(extent))
-        _show_collection(connection, document)
-        wanted = {*changed, *_missing(connection, collection, ids)}
-        _load(connection, [publication.document for publication in publications if publication.id in wanted])
-        _count(connection, collection, ids)
+        change = _record(connection, collection, by, publications, alone=alone)
+        _require_current(connection, by.job_id, attempt)
+        changed = [made["id"] for made in change.made]
+        _show_extent(connection, change, [documents[item] for item in changed])
+        shown = [*changed, *change.same]
+        wanted = {*changed, *_missing(connection, collection, shown)}
+        _load(connection, [documents[item] for item in documents if item in wanted])
+        _count(connection, collection, shown)
     return changed
 
 
-def _require_current(connection: Work, job_id: str, attempt: tuple[str, Attempt] | None) -> None:
+def _require_current(connection: Work, job_id: str | None, attempt: tuple[str, Attempt] | None) -> None:
     """Lock the job; after the catalog, so that it is not locked while others publish."""
     if attempt is None:
         return
@@ -164,14 +258,12 @@ def _check(collection: str, publications: Sequence[Publication]) -> None:
         seen.add(publication.id)
 
 
-def _record(
-    connection: Work, collection: str, job_id: str, publications: Sequence[Publication], *, alone: bool
-) -> tuple[Mapping[str, Any], bool, list[str]]:
-    """Write our own rows; returns the collection's document, whether it was empty, and the ids that changed."""
-    items = [
+def _record(connection: Work, collection: str, by: By, publications: Sequence[Publication], *, alone: bool) -> Change:
+    """Write our own rows."""
+    items: list[Mapping[str, Any]] = [
         {
             "id": each.id,
-            "document": each.document,
+            "body": each.document,
             "outputs": [asdict(output) for output in each.outputs],
             **({"manifest": asdict(each.manifest)} if each.manifest else {}),
         }
@@ -179,25 +271,46 @@ def _record(
     ]
     times = Jsonb([each.document["properties"] for each in publications])
     fits = not alone and run(connection, "fits_partition", collection=collection, times=times) == [(True,)]
-    values = {"collection": collection, "job_id": job_id, "items": Jsonb(items), "alone": not fits}
     try:
-        rows = run(connection, "publish_items", **values)
+        change = _change_items(connection, collection, "publish", items, by, alone=not fits)
     except psycopg.errors.UniqueViolation as error:
         raise Conflict(
             "catalog.name_taken",
-            f"two outputs of job {job_id} have the same name: {error.diag.message_detail}",
+            f"two outputs of an item have the same name: {error.diag.message_detail}",
             remedy="Give each output a unique name.",
         ) from error
-    if not rows:
-        raise NotFound(
-            "catalog.no_collection",
-            f"there is no collection {collection}",
-            remedy="Create it with `stac.ensure_collection`.",
-        )
     if fits and run(connection, "fits_partition", collection=collection, times=times) != [(True,)]:
         raise PartitionChanged
-    ((document, first, changed),) = rows
-    return document, first, changed
+    return change
+
+
+def _change_items(
+    connection: Work, collection: str, action: str, items: Sequence[Mapping[str, Any]], by: By, *, alone: bool = True
+) -> Change:
+    """Change what readers see of items in our own rows."""
+    values = {"collection": collection, "action": action, "items": Jsonb(items), "alone": alone, **asdict(by)}
+    rows = run(connection, "change_items", **values)
+    if not rows:
+        raise _no_collection(collection)
+    return Change(*rows[0])
+
+
+def _no_collection(collection: str) -> NotFound:
+    what = f"there is no collection {collection}"
+    return NotFound("catalog.no_collection", what, remedy="Create it with `stac.ensure_collection`.")
+
+
+def _show_extent(connection: Work, change: Change, added: Sequence[Mapping[str, Any]]) -> None:
+    """Give a collection the extent of its items, which are read only if what left may have shaped it (C2)."""
+    document, extent = change.document, change.document["extent"]
+    if any(shapes_extent(extent, item) for item in change.former):
+        ((items,),) = run(connection, "list_extents", collection=document["id"])
+        extent = widen(None, items)
+    elif added:
+        extent = widen(None if change.first else extent, added)
+    if extent != document["extent"]:
+        ((document,),) = run(connection, "replace_extent", collection=document["id"], extent=Jsonb(extent))
+    _show_collection(connection, document)
 
 
 def _show_collection(connection: Work, document: Mapping[str, Any]) -> None:
@@ -229,10 +342,10 @@ def _count(connection: Work, collection: str, ids: Sequence[str]) -> None:
 
 
 @contextmanager
-def _publishing(connection: Work) -> Iterator[None]:
-    """One transaction; database errors are translated."""
+def _publishing(connection: Work, *, dry_run: bool = False) -> Iterator[None]:
+    """One transaction, which a dry run takes back; database errors are translated."""
     try:
-        with connection.transaction():
+        with connection.transaction(force_rollback=dry_run):
             connection.execute("select set_config('lock_timeout', %s, true)", [LOCK_TIMEOUT])
             yield
     except psycopg.Error as error:
@@ -241,6 +354,9 @@ def _publishing(connection: Work) -> Iterator[None]:
 
 def _translate(error: psycopg.Error, *, collapsed: bool) -> AnabranchError:
     said = error.diag.message_primary or str(error)
+    if refusal := REFUSALS.get(error.sqlstate or ""):
+        kind, code = refusal
+        return kind(code, said)
     # pgstac does not report that it could not get the lock to create a partition; the partition is just missing.
     if isinstance(error, LOCK_ERRORS) or (isinstance(error, MISSING_ERRORS) and PARTITION_PREFIX in said):
         return Transient(f"the catalog is in use: {said}", code="catalog.busy", remedy="The task is retried.")

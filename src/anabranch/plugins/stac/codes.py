@@ -20,9 +20,16 @@ CODES: tuple[Code, ...] = (
     Code("catalog.missing", Kind.UNAVAILABLE, "The database has no catalog.", "Run `anabranch db migrate`; it reports what the server lacks."),
     Code("catalog.name_taken", Kind.CONFLICT, "Two outputs of a job would have the same name.", "Give the outputs a `name` of their own."),
     Code("catalog.no_collection", Kind.NOT_FOUND, "There is no such collection.", "Create it with `stac.ensure_collection`."),
+    Code("catalog.not_empty", Kind.CONFLICT, "The collection has items.", "Withdraw its items first with `anabranch items unpublish`."),
     Code("catalog.other_collection", Kind.INVALID, "An item belongs to a different collection than the one it is published to.", "Build it for the collection it is published to."),
     Code("catalog.refused", Kind.INVALID, "The catalog refused an item or a collection.", "Fix the values it is built from; nothing was published."),
     Code("catalog.unconfirmed", Kind.USAGE, "The command would empty the catalog before it fills it again.", "Confirm with `--yes`."),
     Code("catalog.unreachable", Kind.TASK_AGAIN, "The database aborted a publication.", "Nothing was published; it is retried."),
+    Code("publication.expired", Kind.CONFLICT, "The content of a former publication was removed by retention.", "Submit its source again; `anabranch items history` shows what is left."),
+    Code("publication.forbidden", Kind.NOT_ALLOWED, "Only a job that an admin submitted withdraws what is published.", "Submit it with a key of the scope `admin`."),
+    Code("publication.moved", Kind.CONFLICT, "Another has published, withdrawn or restored the item since you looked.", "Look at `anabranch items history`, and decide again with its newest number."),
+    Code("publication.not_found", Kind.NOT_FOUND, "The item was never published, or has no such number.", "See `anabranch items history`, and `anabranch items list`."),
+    Code("publication.owner", Kind.CONFLICT, "The item belongs to another owner.", "Publish under another id or collection, or ask an administrator."),
+    Code("publication.same", Kind.CONFLICT, "There is nothing to do: the item is already as the action would leave it.", "See `anabranch items history`."),
 )
 # fmt: on

@@ -12,7 +12,9 @@ from anabranch.plugins.stac.item import STAC_VERSION, write_time
 from anabranch.plugins.stac.names import check_collection_id
 from anabranch.strict_model import StrictModel
 
-__all__ = ["CollectionFacts", "Provider", "build_collection", "covers_items", "widen"]
+__all__ = [
+    "WORLD_EXTENT", "CollectionFacts", "Provider", "build_collection", "covers_items", "shapes_extent", "widen",
+]  # fmt: skip
 
 Document = Mapping[str, Any]  # JSON that was checked against its schema
 # STAC requires an extent even of an empty collection; that of the first items replaces it.
@@ -60,7 +62,9 @@ def build_collection(facts: CollectionFacts) -> tuple[JsonObject, JsonObject]:
 
 
 def widen(extent: Document | None, items: Sequence[Document]) -> JsonObject:
-    """The union of an extent and the items, never smaller than before; without an extent, that of the items."""
+    """The union of an extent and the items, never smaller than before; without an extent, that of the items (C2)."""
+    if extent is None and not items:
+        return WORLD_EXTENT
     boxes, spans = [Box.of(item["bbox"]) for item in items], [_span_of(item) for item in items]
     if extent is not None:
         boxes.append(Box.of(extent["spatial"]["bbox"][0]))
@@ -69,6 +73,13 @@ def widen(extent: Document | None, items: Sequence[Document]) -> JsonObject:
         "spatial": {"bbox": [list(unite(boxes))]},
         "temporal": {"interval": [_write_span(_unite_spans(spans))]},
     }
+
+
+def shapes_extent(extent: Document, item: Document) -> bool:
+    """Whether an extent may be smaller without an item: it reaches one of its sides, or they go around the globe."""
+    outer, inner = Box.of(extent["spatial"]["bbox"][0]), Box.of(item["bbox"])
+    span, times = _span(extent["temporal"]["interval"][0]), _span_of(item)
+    return outer.crosses or any(a == b for a, b in zip((*outer, *span), (*inner, *times), strict=True))
 
 
 def covers_items(extent: Document, items: Iterable[Document]) -> bool:

@@ -41,6 +41,7 @@ class ItemParams(StrictModel):
 
     collection: str
     item: RasterItem
+    reason: str | None = Field(None, max_length=1000)
     create_collection: bool = False
 
 
@@ -49,6 +50,7 @@ class ItemsParams(StrictModel):
 
     collection: str
     items: list[RasterItem] = Field(max_length=MAX_ITEMS)
+    reason: str | None = Field(None, max_length=1000)
 
 
 class ItemsResult(StrictModel):
@@ -73,18 +75,18 @@ def ensure_collection(params: CollectionFacts, ctx: Context) -> CollectionResult
 @handler("raster.stac_register_item", timeout_seconds=120)
 def register_item(params: ItemParams, ctx: Context) -> ItemsResult:
     """Publish one item with its objects."""
-    return _register(params.collection, [params.item], ctx, create_collection=params.create_collection)
+    return _register(params.collection, [params.item], params.reason, ctx, create_collection=params.create_collection)
 
 
 @handler("stac.register_items", timeout_seconds=600)
 @handler("raster.stac_register_items", timeout_seconds=600)
 def register_items(params: ItemsParams, ctx: Context) -> ItemsResult:
     """Publish many items with their objects, all or none."""
-    return _register(params.collection, params.items, ctx)
+    return _register(params.collection, params.items, params.reason, ctx)
 
 
 def _register(
-    collection: str, rasters: list[RasterItem], ctx: Context, *, create_collection: bool = False
+    collection: str, rasters: list[RasterItem], reason: str | None, ctx: Context, *, create_collection: bool = False
 ) -> ItemsResult:
     """Build and validate the items while no connection is open, then publish them in one transaction."""
     from anabranch.plugins.stac import catalog
@@ -95,12 +97,12 @@ def _register(
     attempt = (ctx.node_id, ctx.fence) if ctx.fence else None
     with ctx.database() as connection:
         try:
-            published = catalog.publish(connection, collection, ctx.job_id, publications, attempt)
+            published = catalog.publish(connection, collection, ctx.job_id, publications, attempt, reason=reason)
         except NotFound:
             if not create_collection:
                 raise
             catalog.ensure_collection(connection, CollectionFacts(id=collection))
-            published = catalog.publish(connection, collection, ctx.job_id, publications, attempt)
+            published = catalog.publish(connection, collection, ctx.job_id, publications, attempt, reason=reason)
     references = [ItemReference(collection=collection, id=item) for item in published.items]
     return ItemsResult(items=references, changed=len(published.changed))
 

@@ -4,7 +4,7 @@ import re
 
 from anabranch.errors import InputError
 
-__all__ = ["check_collection_id", "check_item_id", "is_collection_id", "split_address"]
+__all__ = ["check_collection_id", "check_item_id", "is_collection_id", "is_item_id", "split_address"]
 
 # No dot at an end and no two in a row: an id is one path segment wherever it is used.
 ID = re.compile(r"[A-Za-z0-9](?:\.?[A-Za-z0-9_-])*", re.ASCII)
@@ -20,6 +20,11 @@ def is_collection_id(value: str) -> bool:
     return _fits(value, MAX_COLLECTION_ID_CHARS)
 
 
+def is_item_id(value: str) -> bool:
+    """Whether an item can have this id."""
+    return _fits(value, MAX_ITEM_ID_CHARS)
+
+
 def check_collection_id(value: str) -> str:
     """The id, if it is valid for a collection."""
     if not is_collection_id(value):
@@ -30,7 +35,7 @@ def check_collection_id(value: str) -> str:
 
 def check_item_id(value: str) -> str:
     """The id, if it is valid for an item."""
-    if not _fits(value, MAX_ITEM_ID_CHARS):
+    if not is_item_id(value):
         what = f"{_shown(value)} is not a valid id of an item"
         raise InputError("catalog.item_id", what, remedy=RULE.format(MAX_ITEM_ID_CHARS))
     return value

@@ -40,6 +40,7 @@ DESCRIPTIONS = {
     "unknown": "in the catalog, but not published",
     "different": "differs from what was published",
     "extent": "its extent does not cover its items",
+    "row": "its row differs from its current publication",
 }
 
 
@@ -48,6 +49,7 @@ def rebuild(connection: Work) -> Rebuilt:
     with connection.transaction():
         connection.execute(SET_SEARCH_PATH)
         connection.execute("select app.lock_catalog()")
+        run(connection, "rebuild_items")
         run(connection, "clear")
         run(connection, "refill_collections")
         for (collection,) in run(connection, "collections"):
@@ -69,6 +71,7 @@ def check(connection: Work) -> list[Difference]:
         connection.execute(SET_SEARCH_PATH)
         found = [Difference(kind, collection) for collection, kind in run(connection, "different_collections")]
         found += [Difference(kind, collection, item) for collection, item, kind in run(connection, "different_items")]
+        found += [Difference("row", *key.split("/")) for (key,) in run(connection, "different_rows")]
         return found + [Difference("extent", collection) for collection in _narrow(connection)]
 
 

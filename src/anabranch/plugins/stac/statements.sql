@@ -1,5 +1,10 @@
 -- The statements of the catalog.
 
+-- name: change_items
+-- Change what readers see of items in our own rows.
+select * from app.change_items(
+    %(collection)s, %(action)s, %(items)s, %(alone)s, %(job_id)s, %(owner)s, %(actor)s, %(reason)s)
+
 -- name: clear
 -- Delete all collections and items from pgstac.
 select pgstac.delete_collection(c.id) from pgstac.collections c order by c.id
@@ -12,6 +17,14 @@ select c.id from app.collections c order by c.id
 -- How many collections and items are published, and how many pgstac has.
 select (select count(*) from app.collections), (select count(*) from app.catalog_items),
        (select count(*) from pgstac.collections), (select count(*) from pgstac.items)
+
+-- name: delete_items
+-- Delete items from pgstac.
+select pgstac.delete_item(x.id, %(collection)s) from unnest(%(ids)s::text[]) x(id)
+
+-- name: delete_collection
+-- Delete a collection from pgstac.
+select pgstac.delete_collection(c.id) from pgstac.collections c where c.id = %(collection)s
 
 -- name: different_collections
 -- Collections that are missing, unknown or different in pgstac, compared with our rows.
@@ -31,6 +44,15 @@ select coalesce(ours.collection, theirs.collection), coalesce(ours.id, theirs.id
  where ours.id is null or theirs.id is null or jsonb_strip_nulls(ours.document) <> theirs.document
  order by 1, 2
 
+-- name: different_rows
+-- Items whose rows are not what the current publications say.
+select coalesce(i.collection || '/' || i.id, p.key)
+  from app.catalog_items i
+  full join (select c.key, c.body, c.job_id, c.at from app.current_publications c where c.kind = 'item') p
+    on p.key = i.collection || '/' || i.id
+ where (i.document, i.job_id, i.published_at) is distinct from (p.body, p.job_id, p.at)
+ order by 1
+
 -- name: ensure_collection
 -- Create a collection, or update its fields; returns its document, and whether it changed.
 select * from app.ensure_collection(%(document)s, %(said)s, %(alone)s)
@@ -40,11 +62,7 @@ select * from app.ensure_collection(%(document)s, %(said)s, %(alone)s)
 select c.id, c.document -> 'extent', i.document
   from app.collections c
  cross join lateral (
-       select jsonb_build_object('bbox', x.document -> 'bbox', 'properties', jsonb_build_object(
-                  'datetime', x.document #> '{properties,datetime}',
-                  'start_datetime', x.document #> '{properties,start_datetime}',
-                  'end_datetime', x.document #> '{properties,end_datetime}')) as document
-         from app.catalog_items x where x.collection = c.id) i
+       select app.item_extent(x.document) as document from app.catalog_items x where x.collection = c.id) i
 
 -- name: find_provenance
 -- The workflow and the parameters of a job, and the versions of the handlers that took part.
@@ -65,6 +83,14 @@ select exists (select from pgstac.collections c where c.id = %(document)s::jsonb
 -- Whether the attempt is current; its job stays locked until the end of the transaction (E3, E7).
 select app.hold_attempt(%(job_id)s, %(node)s, %(attempt)s, %(lane)s, %(place)s, %(token)s)
 
+-- name: list_extents
+-- The boxes and times of the items of a collection.
+select app.list_extents(%(collection)s)
+
+-- name: list_files
+-- The files of a publication.
+select app.list_files(%(publication)s)
+
 -- name: load_collection
 -- Insert or update a collection in pgstac.
 select pgstac.upsert_collection(%(document)s::jsonb)
@@ -78,9 +104,9 @@ select pgstac.upsert_items(%(items)s::jsonb)
 select x.id from unnest(%(ids)s::text[]) x(id)
  where not exists (select from pgstac.items i where i.collection = %(collection)s and i.id = x.id)
 
--- name: publish_items
--- Write our own rows of items and their outputs.
-select * from app.publish_items(%(collection)s, %(job_id)s, %(items)s, %(alone)s)
+-- name: rebuild_items
+-- Make our own rows of items from the current publications again.
+select app.rebuild_items()
 
 -- name: refill_collections
 -- Insert every published collection into pgstac, from our rows.
@@ -94,6 +120,10 @@ with next as materialized (
 load as materialized (
     select pgstac.upsert_items(jsonb_agg(n.document)) from next n having count(*) > 0)
 select max(n.id) from next n left join load on true
+
+-- name: remove_collection
+-- Remove a collection without items from our own rows; returns whether there was one.
+select app.remove_collection(%(collection)s)
 
 -- name: replace_extent
 -- Replace the extent of a collection; returns its document.

@@ -38,9 +38,9 @@ from starlette.types import ASGIApp
 from anabranch.errors import AnabranchError, InputError, NotFound
 from anabranch.geo.boxes import Box
 from anabranch.serving.errors import Translate, raise_errors, translate_framework
-from anabranch.serving.published import Published, find_addresses, name_files
+from anabranch.serving.published import Published, find_addresses, name_files, path_of
 from anabranch.serving.stac.epsg import add_epsg
-from anabranch.serving.stac.links import Document, add_tiles, complete_landing, root_of
+from anabranch.serving.stac.links import Document, add_predecessor, add_tiles, complete_landing, root_of
 from anabranch.serving.stac.pool import Catalog
 from anabranch.serving.stac.queryables import Queryables
 from anabranch.serving.stac.search.bounds import BOUNDS
@@ -135,9 +135,12 @@ async def _named(document: Any, request: Request) -> Any:  # a document, or a re
     root = root_of(request)
     files = await request.app.state.published.find_all(set(find_addresses(document)))
     named = name_files(document, files, root)
+    predecessors = {path_of(file): file.predecessor for file in files.values()}
     for item in named.get("features", ()):
         item.get("properties", {}).setdefault("datetime", None)  # pgstac omits nulls, but STAC requires this one
         add_tiles(item, root)
+        hrefs = (str(asset.get("href", "")) for asset in (item.get("assets") or {}).values())
+        add_predecessor(item, next(filter(None, (predecessors.get(h.removeprefix(root)) for h in hrefs)), None), root)
         add_epsg(item)
     return named
 

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 from fastapi import Request
 
-__all__ = ["OPENAPI", "Document", "add_tiles", "complete_landing", "root_of"]
+__all__ = ["OPENAPI", "Document", "add_predecessor", "add_tiles", "complete_landing", "root_of"]
 
 COLLECTIONS = Path(__file__).with_name("collections.sql").read_text()
 MAX_CHILD_LINKS = 1_000  # the link `data` leads to all
@@ -41,6 +41,15 @@ def add_tiles(item: Document, root: str) -> None:
         return
     path = f"/raster/collections/{quote(item['collection'])}/items/{quote(item['id'])}/{GRID}/tilejson.json"
     item["links"].append({"rel": "tilejson", "type": "application/json", "title": "Tiles", "href": f"{root}{path}"})
+
+
+def add_predecessor(item: Document, number: int | None, root: str) -> None:
+    """Add the link to the former publication of an item, if it can still be read."""
+    if number is None or not {"links", "id", "collection"} <= item.keys():
+        return
+    path = f"/api/items/{quote(item['collection'])}/{quote(item['id'])}/publications/{number}"
+    link = {"rel": "predecessor-version", "type": "application/geo+json", "title": f"Number {number}"}
+    item["links"].append({**link, "href": f"{root}{path}"})
 
 
 def _child(root: str, collection: str, title: str | None) -> Document:

@@ -23,12 +23,17 @@ select j.job_id, j.state in ('completed', 'failed', 'cancelled') as ended,
  where j.job_id = any(%(jobs)s)
  group by j.job_id, j.state, j.result;
 
--- name: audit_outputs
--- The objects that are published, after one of them.
-select o.job_id, o.name, o.tier || '://' || o.key as address, o.media_type, o.size, o.sha256
-  from app.outputs o
- where (o.job_id, o.name) > (%(job_id)s, %(file)s)
- order by o.job_id, o.name
+-- name: affected_files
+-- The files of a publication.
+select f.name, f.size, f.tier || '://' || f.key as address
+  from app.published_files f where f.publication = %(publication)s::uuid order by f.name;
+
+-- name: audit_files
+-- The objects of publications, those of former and withdrawn ones too, after one of them.
+select f.publication::text, f.name, f.tier || '://' || f.key as address, f.media_type, f.size, f.sha256
+  from app.published_files f
+ where (f.publication, f.name) > (%(publication)s::uuid, %(file)s)
+ order by f.publication, f.name
  limit %(limit)s;
 
 -- name: audit_results
@@ -54,9 +59,18 @@ select (select coalesce(array_agg(x.name order by x.place), '{}')
                 and pg_has_role(to_regrole('anabranch_reader'), to_regrole('pgstac_read'), 'usage'), false) as granted,
        current_setting('server_version_num')::integer / 10000 as major
 
+-- name: current_file
+-- A file that an item shows now; gone where it is withdrawn.
+select k.key, false as current, c.action = 'withdraw' as gone, f.publication::text, f.name,
+       f.tier || '://' || f.key as address, f.media_type, f.size, f.sha256
+  from app.publication_keys k
+  join app.publications c on c.id = k.current
+  left join app.published_files f on f.publication = c.source and f.name = %(file)s
+ where k.kind = 'item' and k.key = %(key)s
+
 -- name: draft_file
 -- A file that a task of a job made, by the name under which it is to be published; of several, the newest.
-select j.job_id, found.output ->> 'name' as name, found.output ->> 'href' as address,
+select found.output ->> 'name' as name, found.output ->> 'href' as address,
        found.output ->> 'media_type' as media_type, (found.output ->> 'size')::bigint as size,
        found.output ->> 'sha256' as sha256
   from app.jobs j
@@ -72,20 +86,19 @@ select j.job_id, found.output ->> 'name' as name, found.output ->> 'href' as add
 
 -- name: item_manifest
 -- The signed manifest of an item; no row: there is no such item; null: it has none.
-select m.envelope from app.catalog_items i
-  left join app.manifests m on m.collection = i.collection and m.item = i.id
- where i.collection = %(collection)s and i.id = %(item)s;
+select p.manifest as envelope from app.current_publications p where p.kind = 'item' and p.key = %(key)s;
 
 -- name: items_made_by
 -- What a handler took part in, in any version or in one of these, by collection and id, after one of them.
-select i.collection, i.id, i.job_id, i.published_at, m.signing_key, app.item_versions(i.collection, i.id) as handlers
+select i.collection, i.id, p.number, p.source::text as publication, i.job_id, i.published_at, p.signing_key,
+       app.item_versions(i.collection, i.id) as handlers
   from (select distinct h.collection, h.item from app.item_handlers h
          where h.handler = %(handler)s and (h.collection, h.item) > (%(after_collection)s, %(after_item)s)
            and (%(collection)s::text is null or h.collection = %(collection)s)
            and (%(versions)s::text[] is null or h.version = any(%(versions)s))
          order by h.collection, h.item) h
   join app.catalog_items i on i.collection = h.collection and i.id = h.item
-  left join app.manifests m on m.collection = i.collection and m.item = i.id
+  join app.current_publications p on p.kind = 'item' and p.key = i.collection || '/' || i.id
  where %(job)s::text is null or i.job_id = %(job)s
  order by h.collection, h.item limit %(limit)s;
 
@@ -103,36 +116,79 @@ select version from found where version is not null;
 -- The version of pgstac that is installed.
 select version from pgstac.migrations order by datetime desc, version desc limit 1
 
--- name: published_file
--- One file that readers may fetch: what is in app.outputs is published.
-select o.job_id::text as job_id, o.name, o.tier || '://' || o.key as address, o.media_type, o.size, o.sha256
-  from app.outputs o
- where o.job_id::text = %(job_id)s and o.name = %(file)s
- limit 1
+-- name: publication_file
+-- A file of a publication: gone where its item is withdrawn or its files were removed; without an address where it has no
+-- such file. current: the item is published.
+select p.key, c.action <> 'withdraw' as current, f.publication::text, f.name, f.tier || '://' || f.key as address,
+       f.media_type, f.size, f.sha256,
+       c.action = 'withdraw' or not (p.source = c.source or exists (
+           select from app.former_publications x where x.publication = p.source)) as gone
+  from app.publications p
+  join app.publication_keys k on k.kind = p.kind and k.key = p.key
+  join app.publications c on c.id = k.current
+  left join app.published_files f on f.publication = p.source and f.name = %(file)s
+ where p.id = %(publication)s::uuid
+
+-- name: publication_content
+-- What a publication of a key showed, by its number, with its files; no row where it was a withdrawal, or its files are gone.
+select p.body, coalesce(f.files, '[]') as files
+  from app.publication_keys k
+  join app.publications c on c.id = k.current and c.action <> 'withdraw'
+  join app.publications n on n.kind = k.kind and n.key = k.key and n.number = %(number)s and n.action <> 'withdraw'
+  join app.publications p on p.id = n.source
+  left join lateral (
+       select jsonb_agg(jsonb_build_object('publication', x.publication, 'name', x.name, 'address', x.tier || '://' || x.key,
+                                           'media_type', x.media_type, 'size', x.size, 'sha256', x.sha256)) as files
+         from app.published_files x where x.publication = p.id) f on true
+ where k.kind = 'item' and k.key = %(key)s
+   and (p.id = c.source or exists (select from app.former_publications x where x.publication = p.id))
+
+-- name: publications
+-- The history of a key, the newest first.
+select p.number, p.action::text, p.id::text as publication, case when p.action <> 'withdraw' then s.number end as shows,
+       p.job_id, p.actor, p.reason, p.at, p.id = k.current as current,
+       p.action <> 'withdraw' and ((p.source = c.source and c.action <> 'withdraw') or exists (
+           select from app.former_publications x where x.publication = p.source)) as available
+  from app.publication_keys k
+  join app.publications c on c.id = k.current
+  join app.publications p on p.kind = k.kind and p.key = k.key
+  join app.publications s on s.id = p.source
+ where k.kind = 'item' and k.key = %(key)s and (%(before)s::integer is null or p.number < %(before)s)
+ order by p.number desc limit %(limit)s
 
 -- name: published_files
--- Those of some objects that are published, in the order of their addresses.
-select o.job_id::text as job_id, o.name, o.tier || '://' || o.key as address, o.media_type, o.size, o.sha256
+-- Those of some objects that readers see now, in the order of their addresses, with the number of the former publication of
+-- the same key that can still be read.
+select f.publication::text, f.name, f.tier || '://' || f.key as address, f.media_type, f.size, f.sha256,
+       case when c.number > 1 then (
+           select max(o.number) from app.publications o join app.former_publications x on x.publication = o.source
+            where o.kind = c.kind and o.key = c.key and o.number < c.number and o.action <> 'withdraw') end as predecessor
   from unnest(%(tiers)s::text[], %(keys)s::text[]) as wanted (tier, key)
-  join app.outputs o using (tier, key)
- order by address, o.job_id
+  join app.published_files f using (tier, key)
+  join app.publications p on p.id = f.publication
+  join app.publication_keys k on k.kind = p.kind and k.key = p.key
+  join app.publications c on c.id = k.current and c.source = p.id and c.action <> 'withdraw'
+ order by address, p.key
 
 -- name: published_items
 -- What is published, by collection and id, after one of them; all of it, or that of a job.
-select i.collection, i.id, i.job_id, i.published_at, m.signing_key, app.item_versions(i.collection, i.id) as handlers
+select i.collection, i.id, p.number, p.source::text as publication, i.job_id, i.published_at, p.signing_key,
+       app.item_versions(i.collection, i.id) as handlers
   from app.catalog_items i
-  left join app.manifests m on m.collection = i.collection and m.item = i.id
+  join app.current_publications p on p.kind = 'item' and p.key = i.collection || '/' || i.id
  where (i.collection, i.id) > (%(after_collection)s, %(after_item)s)
    and (%(collection)s::text is null or i.collection = %(collection)s)
    and (%(job)s::text is null or i.job_id = %(job)s)
+   and (%(item)s::text is null or i.id = %(item)s)
  order by i.collection, i.id limit %(limit)s;
 
--- name: publishing_items
--- The published items that use some objects, in the order of the objects' addresses.
-select o.tier || '://' || o.key as address, o.collection || '/' || o.item as item
+-- name: publishing_keys
+-- The keys with publications that use some objects, former and withdrawn ones too, in the order of the objects' addresses.
+select f.tier || '://' || f.key as address, p.key
   from unnest(%(tiers)s::text[], %(keys)s::text[]) as wanted (tier, key)
-  join app.outputs o using (tier, key)
- order by address, item
+  join app.published_files f using (tier, key)
+  join app.publications p on p.id = f.publication
+ order by address, p.key
 
 -- name: signing_keys
 -- The public keys that signed manifests, the newest first.

@@ -1,11 +1,14 @@
 """What is published, with its manifests and the keys that signed them, as rows."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from packaging.version import InvalidVersion, Version
 
 from anabranch.adapters.postgres.database import Database
-from anabranch.contract.catalog import PublishedItem, SigningKey
+from anabranch.adapters.postgres.store.files import PublishedFile
+from anabranch.canonical import JsonObject
+from anabranch.contract.catalog import AffectedFile, Publication, PublishedItem, SigningKey
 from anabranch.errors import InputError, NotFound
 
 __all__ = ["PostgresItems"]
@@ -39,21 +42,49 @@ class PostgresItems:
             "collection": collection,
         }  # fmt: skip
         if made_by is None:
-            rows = await self._database.query("published_items", **wanted)
+            rows = await self._database.query("published_items", **wanted, item=None)
         else:
             versions = None if older_than is None else await self._find_older(made_by, older_than)
             rows = await self._database.query("items_made_by", **wanted, handler=made_by, versions=versions)
-        return [PublishedItem(**{**row, "handlers": _versions(row["handlers"])}) for row in rows]
+        return list(map(_read_item, rows))
+
+    async def find_one(self, collection: str, item: str) -> PublishedItem:
+        """An item that is published."""
+        wanted = {"limit": 1, "after_collection": "", "after_item": "", "job": None}
+        rows = await self._database.query("published_items", **wanted, collection=collection, item=item)
+        if not rows:
+            raise _not_found(collection, item)
+        return _read_item(rows[0])
+
+    async def history(self, collection: str, item: str, *, limit: int, before: int | None = None) -> list[Publication]:
+        """The publications of an item, the newest first; also of one that was withdrawn."""
+        rows = await self._database.query("publications", key=f"{collection}/{item}", limit=limit, before=before)
+        if not rows and before is None:
+            raise _not_found(collection, item)
+        return [Publication(**row) for row in rows]
+
+    async def affected(self, publication: str) -> list[AffectedFile]:
+        """The files of a publication."""
+        rows = await self._database.query("affected_files", publication=publication)
+        return [AffectedFile(**row) for row in rows]
+
+    async def content(self, collection: str, item: str, number: int) -> tuple[JsonObject, dict[str, PublishedFile]]:
+        """What a publication of an item showed, and its files by address."""
+        rows = await self._database.query("publication_content", key=f"{collection}/{item}", number=number)
+        if not rows:
+            raise NotFound(
+                "publication.not_found",
+                f"item {collection}/{item} has no content of number {number} that can be read",
+                remedy="See its publications.",
+            )
+        files = [PublishedFile(**file) for file in rows[0]["files"]]
+        return rows[0]["body"], {file.address: file for file in files}
 
     async def manifest(self, collection: str, item: str) -> str:
         """The signed manifest of an item, as its exact text."""
-        rows = await self._database.query("item_manifest", collection=collection, item=item)
+        rows = await self._database.query("item_manifest", key=f"{collection}/{item}")
         if not rows:
-            raise NotFound(
-                "item.not_found",
-                f"there is no item {item!r} in collection {collection!r}",
-                remedy="List them with `anabranch items list`.",
-            )
+            raise _not_found(collection, item)
         envelope: str | None = rows[0]["envelope"]
         if envelope is None:
             raise NotFound(
@@ -83,6 +114,18 @@ def _parse_version(text: str) -> Version | None:
         return Version(text)
     except InvalidVersion:
         return None
+
+
+def _not_found(collection: str, item: str) -> NotFound:
+    return NotFound(
+        "item.not_found",
+        f"there is no item {item!r} in collection {collection!r}",
+        remedy="List them with `anabranch items list`.",
+    )
+
+
+def _read_item(row: Mapping[str, Any]) -> PublishedItem:
+    return PublishedItem(**{**row, "handlers": _versions(row["handlers"])})
 
 
 def _versions(handlers: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:

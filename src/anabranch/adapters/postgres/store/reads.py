@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from anabranch.adapters.postgres.connect import Role
 from anabranch.adapters.postgres.database import Database
-from anabranch.adapters.postgres.store.outputs import PostgresOutputs
+from anabranch.adapters.postgres.store.files import PostgresFiles
 from anabranch.adapters.postgres.store.published_items import PostgresItems
 from anabranch.adapters.postgres.store.rows import Row, index_of, read_definition
 from anabranch.canonical import Json, JsonObject
@@ -48,9 +48,9 @@ class PostgresReads:
         """Close every connection."""
         await self._database.close()
 
-    def outputs(self) -> PostgresOutputs:
+    def files(self) -> PostgresFiles:
         """What is published, read over this pool."""
-        return PostgresOutputs(self._database)
+        return PostgresFiles(self._database)
 
     def items(self) -> PostgresItems:
         """Published items and their manifests, read over this pool."""

@@ -2,13 +2,14 @@
 
 from collections.abc import Collection, Iterator
 from typing import Any
+from uuid import UUID
 
 from psycopg import Connection
 from psycopg.rows import DictRow, dict_row
 
 from anabranch.adapters.postgres.connect import Role, connect
 from anabranch.adapters.postgres.database import query_text
-from anabranch.adapters.postgres.store.outputs import Output
+from anabranch.adapters.postgres.store.files import PublishedFile
 from anabranch.storage.audit import JobRecord
 
 __all__ = ["PostgresRecords"]
@@ -27,12 +28,12 @@ class PostgresRecords:
         """Close the connection."""
         self._connection.close()
 
-    def outputs(self) -> Iterator[Output]:
-        """All that is published."""
-        last = ("", "")
-        while rows := self._query("audit_outputs", job_id=last[0], file=last[1], limit=PAGE_ROWS):
-            yield from (Output(**row) for row in rows)
-            last = (rows[-1]["job_id"], rows[-1]["name"])
+    def files(self) -> Iterator[PublishedFile]:
+        """The objects of all publications, former and withdrawn ones too, until retention removes them."""
+        last = (str(UUID(int=0)), "")
+        while rows := self._query("audit_files", publication=last[0], file=last[1], limit=PAGE_ROWS):
+            yield from (PublishedFile(**row) for row in rows)
+            last = (rows[-1]["publication"], rows[-1]["name"])
 
     def results(self) -> Iterator[tuple[str, int]]:
         """All results that were put aside: their keys in the work area, and how many bytes they have."""
@@ -42,14 +43,14 @@ class PostgresRecords:
             last = rows[-1]["job"]
 
     def published(self, addresses: Collection[str]) -> set[str]:
-        """Those of these addresses that are published."""
-        return {*self.publishing_items(addresses)}
+        """Those of these addresses that a publication uses."""
+        return {*self.publishing_keys(addresses)}
 
-    def publishing_items(self, addresses: Collection[str]) -> dict[str, str]:
-        """Those of these addresses that are published, each with the last of the items that use it."""
+    def publishing_keys(self, addresses: Collection[str]) -> dict[str, str]:
+        """Those of these addresses that a publication uses, each with the last of the items that it is of."""
         parts = [address.partition("://") for address in addresses]
         tiers, keys = [tier for tier, _, _ in parts], [key for _, _, key in parts]
-        return {row["address"]: row["item"] for row in self._query("publishing_items", tiers=tiers, keys=keys)}
+        return {row["address"]: row["key"] for row in self._query("publishing_keys", tiers=tiers, keys=keys)}
 
     def jobs(self, job_ids: Collection[str]) -> dict[str, JobRecord]:
         """Those of these jobs that are known."""

@@ -51,6 +51,18 @@ class PostgresRetention:
         """Remove some of the rows that they left; how many, and 0 at the end."""
         return int(await self._value("clear_remains", [left.job for left in jobs], BATCH_ROWS, BATCH_BYTES))
 
+    async def expire_publications(self, revisions: timedelta, withdrawn: timedelta) -> int:
+        """Remove the files of some publications out of sight for this long; how many, and 0 at the end."""
+        return int(await self._value("expire_publications", revisions, withdrawn, BATCH_JOBS))
+
+    async def find_expired_objects(self) -> list[str]:
+        """The addresses of some objects that no publication uses any more."""
+        return [row["address"] for row in await self._database.call("find_expired_objects", BATCH_JOBS)]
+
+    async def forget_objects(self, addresses: Sequence[str]) -> int:
+        """Forget such objects once they are removed; how many."""
+        return int(await self._value("forget_objects", list(addresses)))
+
     async def remove_tombstones(self, age: timedelta) -> int:
         """Remove some tombstones of at least this age; how many, and 0 at the end."""
         return int(await self._value("remove_tombstones", age, BATCH_ROWS))

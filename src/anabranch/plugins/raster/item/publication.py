@@ -91,7 +91,7 @@ def describe_item(params: ItemParams, cog: Inspected, span: Span, outputs: Seque
     """The facts of an item; maps show the first COG, which was inspected."""
     raster, grid = params.raster, cog.projection
     return RasterItem(
-        id=name_item(params),
+        id=params.item_id or name_item(params),
         kind=raster.kind,
         title=params.title,
         crs=grid.code,

@@ -1,0 +1,52 @@
+-- Change what readers see of some items of a collection: publish, withdraw, restore or roll back, as
+-- app.act_on_publications says; no row where there is no such collection. _alone: the whole catalog is locked, because
+-- pgstac makes or changes a partition for them. Answers the collection's document; whether these are its first items; the
+-- publications that were made; the ids of the items that were as they are given already; the boxes and times of what the
+-- others showed before; and what these show now, where the caller does not know it.
+create function app.change_items(
+    _collection text, _action app.publication_action, _items jsonb, _alone boolean, _job_id text, _owner text default null,
+    _actor text default null, _reason text default null
+) returns table (document jsonb, first boolean, made jsonb, same text[], former jsonb, shown jsonb)
+language plpgsql as $$
+declare
+    _document jsonb;
+    _first boolean;
+    _made uuid[];
+    _former jsonb;
+begin
+    if _alone then
+        perform app.lock_catalog();
+    else
+        perform app.lock_collection(_collection);
+    end if;
+    select c.document into _document from app.collections c where c.id = _collection;
+    if not found then
+        return;
+    end if;
+    _first := not exists (select from app.catalog_items i where i.collection = _collection);
+    _made := app.act_on_publications(
+        'item', _action,
+        (select jsonb_agg(x.item || jsonb_build_object('key', _collection || '/' || (x.item ->> 'id')))
+           from jsonb_array_elements(_items) x(item)),
+        _job_id, _owner, _actor, _reason);
+    with hidden as (
+        delete from app.catalog_items i using app.publications p
+         where p.id = any(_made) and i.collection = _collection and i.id = split_part(p.key, '/', 2)
+        returning i.document)
+    select coalesce(jsonb_agg(app.item_extent(h.document)), '[]') into _former from hidden h;
+    perform app.show_items(_made);
+    return query
+    select _document, _first,
+           (select coalesce(jsonb_agg(jsonb_build_object('id', split_part(p.key, '/', 2), 'number', p.number, 'action', p.action,
+                                                         'source', p.source, 'shows', s.number) order by p.key), '[]')
+              from app.publications p join app.publications s on s.id = p.source where p.id = any(_made)),
+           array(select i.id
+                   from jsonb_to_recordset(_items) x(id text, body jsonb)
+                   join app.catalog_items i on i.collection = _collection and i.id = x.id and i.document = x.body
+                   join app.publication_keys k on k.kind = 'item' and k.key = _collection || '/' || x.id
+                  where k.current <> all(_made)),
+           _former,
+           case when _action <> 'publish' then
+               (select jsonb_agg(p.body) from app.current_publications p where p.id = any(_made)) end;
+end;
+$$;

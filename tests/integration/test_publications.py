@@ -1,0 +1,345 @@
+"""Publications: what readers see changes in one transaction, every change has a number, and none is lost in a race."""
+
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+from psycopg import Connection
+from psycopg.types.json import Jsonb
+
+from anabranch.adapters.postgres.connect import Role, connect
+from anabranch.adapters.postgres.schema.files import ROOT, Files
+from anabranch.adapters.postgres.schema.migrate import migrate
+from anabranch.canonical import Json
+from anabranch.engine.model import Attempt, TaskKey
+from anabranch.errors import AnabranchError, Conflict, Denied, Interrupted, NotFound, Transient
+from anabranch.plugins.stac.catalog import Acted, Action, By, Publication, act, ensure_collection, publish
+from anabranch.plugins.stac.collection import CollectionFacts
+from anabranch.plugins.stac.item import Origin, build_item, find_outputs
+from anabranch.plugins.stac.rebuild import check, rebuild
+from tests.support.items import raster_item
+
+ANN = By(actor="ann", reason="blurred")
+A, B, C = ("a" * 64, "b" * 64, "c" * 64)
+
+
+def publication(job: str, item: str = "dem", west: float = 7.0, collection: str = "heights") -> Publication:
+    """An item as a job makes it: its one file has the job in its key."""
+    ring: list[Json] = [[west, 50], [west + 1, 50], [west + 1, 51], [west, 51], [west, 50]]
+    output: dict[str, Json] = {
+        "kind": "cog", "href": f"silver://jobs/{job}/{item}.tif", "media_type": "image/tiff", "size": 1,
+        "sha256": job[:1] * 64, "name": "dem.tif",
+    }  # fmt: skip
+    raster = raster_item(item, outputs=[output], footprint={"type": "Polygon", "coordinates": [ring]})
+    return Publication(build_item(collection, raster, Origin(job), "0.1.0"), find_outputs(raster))
+
+
+@pytest.fixture
+def handler(catalog_url: str) -> Iterator[Connection[Any]]:
+    with connect(catalog_url, Role.HANDLER) as connection:
+        ensure_collection(connection, CollectionFacts(id="heights"))
+        yield connection
+
+
+@pytest.fixture
+def login(catalog_url: str) -> Iterator[Connection[Any]]:
+    with connect(catalog_url, None) as connection:
+        connection.execute("set search_path = pgstac, public")
+        yield connection
+
+
+def put(connection: Connection[Any], job: str, item: str = "dem", west: float = 7.0) -> tuple[str, ...]:
+    return publish(connection, "heights", job, [publication(job, item, west)]).changed
+
+
+def change(connection: Connection[Any], action: Action, by: By = ANN, **given: Any) -> Acted:
+    return act(connection, action, "heights", "dem", by, **given)
+
+
+def history(login: Connection[Any]) -> list[tuple[int, str, int, str]]:
+    """Number, action, the number of what it shows, and who did it, of each publication."""
+    rows = """select p.number, p.action::text, s.number, p.actor from app.publications p
+                join app.publications s on s.id = p.source order by p.number"""
+    return login.execute(rows).fetchall()
+
+
+def shown(login: Connection[Any]) -> list[str]:
+    """The jobs whose content readers see of each item: in our rows and in pgstac, which must agree."""
+    assert check(login) == []
+    rows = "select content #>> '{properties,processing:expression,expression,job}' from pgstac.items order by id"
+    return [job[:1] for (job,) in login.execute(rows)]
+
+
+def extent(login: Connection[Any]) -> Any:
+    rows = "select content #> '{extent,spatial,bbox,0}' from pgstac.collections where id = 'heights'"
+    ((found,),) = login.execute(rows).fetchall()
+    return found
+
+
+def add_job(login: Connection[Any], job: str, scope: str, parent: str | None = None, by: str = "") -> None:
+    login.execute("insert into app.workflows values ('h', 'w', '{}', now()) on conflict do nothing")
+    login.execute("""
+        insert into app.jobs (job_id, identity, ordinal, scope, workflow, workflow_hash, parameters, priority, state,
+                              generation, correlation_id, last_event, created_at, parent)
+        values (%s, %s, 0, %s, 'w', 'h', '{}', 5, 'running', 1, 'c', 1, now(),
+                (select id from app.jobs where job_id = %s))""", [job, job, scope, parent])  # fmt: skip
+    login.execute(
+        "insert into app.events (job, seq, at, kind, data) select id, 1, now(), 'job.submitted', %s from app.jobs"
+        " where job_id = %s",
+        [Jsonb({"by": by} if by else {}), job],
+    )
+
+
+def test_p5_every_action_has_the_next_number_and_its_content_comes_back(
+    handler: Connection[Any], login: Connection[Any]
+) -> None:
+    put(handler, A)
+    put(handler, B)
+    assert shown(login) == ["b"]
+    assert change(handler, "rollback").number == 3
+    assert shown(login) == ["a"]
+    change(handler, "withdraw")
+    assert shown(login) == []
+    change(handler, "restore")
+    assert shown(login) == ["a"]
+    change(handler, "rollback", number=2)
+    put(handler, C)
+    assert shown(login) == ["c"]
+    assert history(login) == [
+        (1, "publish", 1, "anabranch"), (2, "replace", 2, "anabranch"), (3, "rollback", 1, "ann"),
+        (4, "withdraw", 1, "ann"), (5, "restore", 1, "ann"), (6, "rollback", 2, "ann"), (7, "replace", 7, "anabranch"),
+    ]  # fmt: skip
+
+
+def test_c2_the_extent_is_that_of_the_items_that_are_left(handler: Connection[Any], login: Connection[Any]) -> None:
+    put(handler, A, west=0)
+    put(handler, B, "other", west=20)
+    assert extent(login) == [0, 50, 21, 51]
+    change(handler, "withdraw")
+    assert extent(login) == [20, 50, 21, 51]
+    change(handler, "restore")
+    assert extent(login) == [0, 50, 21, 51]
+    put(handler, C, west=10)
+    assert extent(login) == [10, 50, 21, 51]
+    act(handler, "withdraw", "heights", "other", ANN)
+    change(handler, "withdraw")
+    assert extent(login) == [-180, -90, 180, 90]
+    assert check(login) == []
+
+
+def test_c3_the_catalog_is_rebuilt_from_the_current_publications(
+    handler: Connection[Any], login: Connection[Any]
+) -> None:
+    put(handler, A)
+    put(handler, B)
+    put(handler, C, "gone")
+    act(handler, "withdraw", "heights", "gone", ANN)
+    login.execute("delete from app.catalog_items")
+    assert {found.kind for found in check(login)} == {"row", "unknown"}
+    rebuild(login)
+    assert shown(login) == ["b"]
+
+
+@pytest.mark.parametrize(
+    ("action", "given", "code"),
+    [
+        ("restore", {}, "publication.same"),
+        ("rollback", {}, "publication.not_found"),
+        ("rollback", {"number": 1}, "publication.same"),
+        ("rollback", {"number": 7}, "publication.not_found"),
+        ("withdraw", {"expected": 2}, "publication.moved"),
+    ],
+)
+def test_p5_what_can_t_be_done_is_refused_and_changes_nothing(
+    handler: Connection[Any], login: Connection[Any], action: Action, given: dict[str, Any], code: str
+) -> None:
+    put(handler, A)
+    with pytest.raises(AnabranchError) as caught:
+        change(handler, action, **given)
+    assert caught.value.code == code
+    assert (len(history(login)), shown(login)) == (1, ["a"])
+
+
+def test_what_was_never_published_has_no_way_back(handler: Connection[Any]) -> None:
+    for collection, code in (("heights", "publication.not_found"), ("nowhere", "catalog.no_collection")):
+        with pytest.raises(NotFound) as caught:
+            act(handler, "withdraw", collection, "dem", ANN)
+        assert caught.value.code == code
+
+
+def test_p5_content_that_retention_removed_is_not_shown_again(handler: Connection[Any], login: Connection[Any]) -> None:
+    put(handler, A)
+    put(handler, B)
+    login.execute("delete from app.former_publications")
+    with pytest.raises(Conflict) as caught:
+        change(handler, "rollback", number=1)
+    assert caught.value.code == "publication.expired"
+
+
+def test_p5_an_attempt_that_repeats_does_not_undo_what_came_after(
+    handler: Connection[Any], login: Connection[Any]
+) -> None:
+    put(handler, A)
+    put(handler, B)
+    assert put(handler, A) == ()
+    assert shown(login) == ["b"]
+    change(handler, "withdraw")
+    assert put(handler, B) == ()
+    assert shown(login) == []
+
+
+def test_p7_a_key_belongs_to_the_owner_of_the_root_job_which_is_who_acts(
+    handler: Connection[Any], login: Connection[Any]
+) -> None:
+    add_job(login, A, "roads", by="rita (k1)")
+    add_job(login, B, "task of a", parent=A)
+    add_job(login, C, "rivers")
+    put(handler, B)
+    assert history(login) == [(1, "publish", 1, "rita (k1)")]
+    make_key(login, "k1", "operate")
+    with pytest.raises(Denied):
+        change(handler, "withdraw", By(job_id=A))
+    login.execute("update app.keys set scope = 'admin'")
+    with pytest.raises(Conflict) as caught:
+        put(handler, C)
+    assert (caught.value.code, shown(login)) == ("publication.owner", ["b"])
+    with pytest.raises(Conflict):
+        change(handler, "withdraw", By(owner="rivers", actor="ria"))
+    assert change(handler, "withdraw", By(job_id=A, actor="somebody else")).number == 2
+    assert history(login)[1][3] == "rita (k1)", "a job's submitter acts, whatever it says"
+
+
+def make_key(login: Connection[Any], key_id: str, scope: str) -> None:
+    login.execute(
+        """
+        insert into app.keys (key_id, digest, name, owner, scope, made_at, made_by)
+        values (%s, decode(repeat('00', 32), 'hex'), 'rita', 'roads', %s, now(), 'a test')""",
+        [key_id, scope],
+    )
+
+
+def test_e3_a_lost_attempt_changes_nothing(handler: Connection[Any], login: Connection[Any]) -> None:
+    put(handler, A)
+    lost = ("publish", Attempt(TaskKey(1, 0), 1, 1))
+    with pytest.raises(Interrupted):
+        publish(handler, "heights", B, [publication(B)], lost)
+    with pytest.raises(Interrupted):
+        change(handler, "withdraw", By(job_id=B), attempt=lost)
+    assert (len(history(login)), shown(login)) == (1, ["a"])
+
+
+def at_once(url: str, *works: Callable[[Connection[Any]], object]) -> list[object]:
+    """Do all at once, each over a connection of its own; what each returned, or the code of its error."""
+    together = threading.Barrier(len(works))
+
+    def run(work: Callable[[Connection[Any]], object]) -> object:
+        with connect(url, Role.HANDLER) as connection:
+            together.wait(30)
+            try:
+                return work(connection)
+            except AnabranchError as error:
+                return error.code
+
+    with ThreadPoolExecutor(len(works)) as pool:
+        return list(pool.map(run, works))
+
+
+def test_p5_publishers_of_one_key_at_once_get_a_number_each(
+    catalog_url: str, handler: Connection[Any], login: Connection[Any]
+) -> None:
+    jobs = [f"{n:064}" for n in range(6)]
+    assert at_once(catalog_url, *[lambda c, job=job: put(c, job) for job in jobs]) == [("dem",)] * 6
+    found = history(login)
+    assert [number for number, *_ in found] == [1, 2, 3, 4, 5, 6]
+    assert [action for _, action, *_ in found] == ["publish", *["replace"] * 5]
+    assert len(shown(login)) == 1
+
+
+def test_p5_of_two_that_expect_the_same_number_one_acts(
+    catalog_url: str, handler: Connection[Any], login: Connection[Any]
+) -> None:
+    put(handler, A)
+    put(handler, B)
+    done = at_once(
+        catalog_url,
+        lambda c: change(c, "rollback", expected=2).number,
+        lambda c: change(c, "withdraw", expected=2).number,
+    )
+    assert sorted(map(str, done)) == ["3", "publication.moved"]
+    assert len(history(login)) == 3
+
+
+@pytest.mark.parametrize("action", ["withdraw", "rollback"])
+def test_p5_publishing_against_taking_back_leaves_one_after_the_other(
+    catalog_url: str, handler: Connection[Any], login: Connection[Any], action: Action
+) -> None:
+    put(handler, A)
+    put(handler, B)
+    number = {"rollback": 1}.get(action)
+    assert at_once(catalog_url, lambda c: put(c, C), lambda c: change(c, action, number=number).number)[0] == ("dem",)
+    actions = [action for _, action, *_ in history(login)]
+    last = {"withdraw": [], "rollback": ["a"]}[action]
+    assert shown(login) == (last if actions[-1] == action else ["c"])
+
+
+def test_c3_a_rebuild_while_others_publish_loses_nothing(
+    catalog_url: str, handler: Connection[Any], login: Connection[Any]
+) -> None:
+    put(handler, A)
+
+    def rebuild_it(_: Connection[Any]) -> object:
+        with connect(catalog_url, None) as own:
+            return rebuild(own).collections
+
+    def insist(job: str, item: str) -> Callable[[Connection[Any]], object]:
+        """Try again as the engine does: a partition that goes away meanwhile ends an attempt."""
+
+        def work(connection: Connection[Any]) -> object:
+            while True:
+                with suppress(Transient):
+                    return put(connection, job, item)
+
+        return work
+
+    at_once(catalog_url, rebuild_it, insist(B, "dem"), insist(C, "other"))
+    assert shown(login) == ["b", "c"]
+
+
+def test_o4_what_an_earlier_release_published_becomes_the_first_publication(
+    empty_database_url: str, tmp_path: Path
+) -> None:
+    """And its processes go on: they read what they know, and publish."""
+    earlier = tmp_path / "src" / "adapters" / "postgres"
+    shutil.copytree(ROOT, earlier, ignore=shutil.ignore_patterns("*.py", "functions", "views", "0023_*", "grants.sql"))
+    (earlier / "functions").mkdir()
+    (earlier / "views").mkdir()
+    (earlier / "grants.sql").write_text("select 1;")
+    (earlier / "release.txt").write_text("release 48\noldest 38\nchecksum none\n")
+    migrate(empty_database_url, files=Files(earlier))
+    item = {"id": "dem", "document": publication(A).document, "outputs": [asdict(publication(A).outputs[0])]}
+    with connect(empty_database_url, None) as login:
+        add_job(login, A, "roads")
+        login.execute("""
+            insert into app.collections values ('heights', '{}', now(), now());
+            insert into app.signing_keys values ('k', 'pem', now());""")
+        login.execute("insert into app.catalog_items values ('heights', 'dem', %s, %s, now())", [Jsonb({"a": 1}), A])
+        output = "(%s, 'dem.tif', 'cog', 'silver', 'x.tif', 't', 1, repeat('0', 64), 'heights', 'dem')"
+        login.execute(f"insert into app.outputs values {output}", [A])
+        login.execute("insert into app.manifests values ('heights', 'dem', 'signed', 'k')")
+        login.execute("insert into app.item_handlers values ('heights', 'dem', 'h', '1')")
+        migrate(empty_database_url)
+
+        assert history(login) == [(1, "publish", 1, "anabranch")]
+        current = "select key, owner, body, manifest, handlers, job_id from app.current_publications"
+        assert login.execute(current).fetchall() == [("heights/dem", "roads", {"a": 1}, "signed", {"h": ["1"]}, A)]
+        old = "select job_id, name, collection, item from app.outputs natural join app.manifests"
+        assert login.execute(old).fetchall() == [(A, "dem.tif", "heights", "dem")]
+        published = login.execute("select changed from app.publish_items('heights', %s, %s)", [A, Jsonb([item])])
+        assert published.fetchall() == [(["dem"],)]
+        assert [action for _, action, *_ in history(login)] == ["publish", "replace"]
