@@ -329,10 +329,11 @@ def test_a_reader_who_has_gone_is_no_error(home: Path) -> None:
     assert (program.returncode, said) == (141, b"")
 
 
+@pytest.mark.parametrize("command", ["--version", "config show"])  # less than a buffer holds, and more
 @pytest.mark.parametrize(("where", "code"), [(">&-", 0), (">&- 2>&- <&-", 0), (">/dev/full", 1)])
-def test_a_stdout_that_is_closed_or_full_makes_no_traceback(where: str, code: int) -> None:
+def test_a_stdout_that_is_closed_or_full_makes_no_traceback(command: str, where: str, code: int) -> None:
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
-    shell = ["sh", "-c", f'exec "$0" -m anabranch config show {where}', sys.executable]
+    shell = ["sh", "-c", f'exec "$0" -m anabranch {command} {where}', sys.executable]
     done = subprocess.run(shell, env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (code, "")
     assert done.stderr == ("error: stdout can't be written: No space left on device\n" if code else "")

@@ -15,7 +15,7 @@ from anabranch.cli.commands import COMMANDS
 from anabranch.cli.completion import COMPLETE_VARIABLE, complete
 from anabranch.cli.exit_codes import INTERRUPTED, UsageError, exit_code, print_error
 from anabranch.cli.lazy import LazyGroup, add_commands
-from anabranch.cli.terminal.output import note, print_line
+from anabranch.cli.terminal.output import StdoutError, note, print_line
 from anabranch.errors import AnabranchError, Kind
 
 __all__ = ["build", "call", "main"]
@@ -69,8 +69,7 @@ def main() -> None:
     except BrokenPipeError:
         code = BROKEN_PIPE_EXIT
     except OSError as error:
-        code = code or Kind.INTERNAL.exit_code
-        note(f"error: stdout can't be written: {error.strerror}")
+        code = code or _report(StdoutError(error))
     finally:
         # The interpreter flushes once more at exit, and would fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -94,11 +93,18 @@ def call(arguments: Sequence[str]) -> int:
         return INTERRUPTED
     except BrokenPipeError:
         return BROKEN_PIPE_EXIT
+    except StdoutError as error:
+        return _report(error)
     except Exception as error:  # noqa: BLE001  the boundary: nothing passes it as a traceback
         known = _describe(error)
         print_error(known, as_json="--json" in arguments)
         return exit_code(known)
     return 0
+
+
+def _report(error: StdoutError) -> int:
+    note(str(error))
+    return Kind.INTERNAL.exit_code
 
 
 def _invoke(arguments: Sequence[str]) -> None:

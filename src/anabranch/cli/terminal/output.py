@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from anabranch.contract.jobs import Progress
 
 __all__ = [
+    "StdoutError",
     "age",
     "coloured",
     "cut",
@@ -45,6 +46,13 @@ COLOURS = {
 }  # fmt: skip
 
 
+class StdoutError(Exception):
+    """Stdout can't be written, for example because a disk is full."""
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__(f"error: stdout can't be written: {error.strerror}")
+
+
 def print_json(value: object, *, indent: int | None = 2) -> None:
     """Print a value as JSON."""
     text = json.dumps(value, indent=indent, ensure_ascii=False, default=_to_json)
@@ -58,8 +66,13 @@ def _to_json(value: object) -> object:
 
 
 def print_line(text: str) -> None:
-    """Print a line of data."""
-    sys.stdout.write(f"{text}\n")
+    """Print a line of data; StdoutError when it can't be written."""
+    try:
+        sys.stdout.write(f"{text}\n")
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise StdoutError(error) from error
 
 
 def print_result(value: object, text: str, *, json: bool) -> None:
