@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import weakref
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -33,6 +34,8 @@ class WarmProcess:
 
     def __init__(self, result: int) -> None:
         self._result = result
+        weakref.finalize(self, os.close, result)
+        self._lock = threading.Lock()
         self.pid = self._read()
         self.returncode: int | None = None
 
@@ -44,20 +47,22 @@ class WarmProcess:
 
     def poll(self) -> int | None:
         """How it ended; None while it runs."""
-        return (
-            self.wait() if self.returncode is None and select.select([self._result], [], [], 0)[0] else self.returncode
-        )
+        return self._wait(0)
 
     def wait(self) -> int:
         """How it ended, once it has."""
         from tests.support.waiting import PATIENCE_SECONDS  # the server, which runs this file, can't import it
 
-        if self.returncode is None:
-            if not select.select([self._result], [], [], PATIENCE_SECONDS)[0]:
-                self.kill()
-                raise subprocess.TimeoutExpired(f"process {self.pid}", PATIENCE_SECONDS)
-            self.returncode = self._read()
-            os.close(self._result)
+        if (code := self._wait(PATIENCE_SECONDS)) is None:
+            self.kill()
+            raise subprocess.TimeoutExpired(f"process {self.pid}", PATIENCE_SECONDS)
+        return code
+
+    def _wait(self, seconds: float) -> int | None:
+        """How it ended, if it does so in time; threads may wait at once, and one of them reads it."""
+        if select.select([self._result], [], [], seconds)[0]:
+            with self._lock:
+                self.returncode = self._read() if self.returncode is None else self.returncode
         return self.returncode
 
     def kill(self) -> None:

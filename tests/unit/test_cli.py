@@ -590,10 +590,10 @@ PUBLISHED = {
         (
             {**PUBLISHED, "outputs": [{"name": "a.json", "kind": "mosaic"}, {"name": "t.tif", "kind": "tile"}]},
             [
-                ("map", "http://x/"),
+                ("map", "http://x/#collection=scenes&item=a+b"),
                 ("item", "http://x/stac/collections/scenes/items/a%20b"),
                 ("tiles", "http://x/raster/collections/scenes/items/a%20b/WebMercatorQuad/tilejson.json"),
-                ("file", "http://x/files/abc/a.json"),
+                ("file", "http://x/files/current/scenes/a%20b/a.json"),
             ],
         ),
         ({**PUBLISHED, "items": []}, []),

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from anabranch.canonical import Json, canonical, sha256
+from anabranch.canonical import JsonObject, canonical, sha256
 from anabranch.engine.worker.context import Context
 from anabranch.plugins.raster.checks.times import find_wrong_day
 from anabranch.plugins.raster.handler_models import (
@@ -129,12 +129,12 @@ def name_item(params: ItemParams) -> str:
     return f"{_slug(params.raster.name)}-{sha256(identity)[:10]}"
 
 
-def _identify_origin(raster: Validated) -> dict[str, Json]:
+def _identify_origin(raster: Validated) -> JsonObject:
     """What makes one raster of a file another than the next: the variable, the time, and the sidecars."""
     made = raster.origin
     if made is None:
         return {}
-    chosen: dict[str, Json] = {
+    chosen: JsonObject = {
         "variable": made.variable,
         "time": made.time,
         "sidecars": [sidecar.sha256 for sidecar in made.sidecars],

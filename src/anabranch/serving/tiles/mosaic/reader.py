@@ -127,7 +127,7 @@ def _touches(tile: MosaicTile, span: Span, margin: float) -> bool:
     return across and at.row - margin < bottom and at.row + at.height + margin > top
 
 
-def _scale_placement(options: dict[str, Any], factor: int) -> dict[str, Any]:
+def _scale_placement(options: Mapping[str, Any], factor: int) -> Mapping[str, Any]:
     """The options with the placement of a raster past 180 degrees, for pixels that are larger by a factor."""
     placed = options.get("vrt_options")
     if not placed or factor == 1:

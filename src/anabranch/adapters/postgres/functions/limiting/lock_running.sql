@@ -1,6 +1,6 @@
 -- Keep every task from beginning or ending until the commit, when those that do have committed. It gives way to them while
 -- it waits, in slices below the deadlock timeout; only the last ones are longer, for an autovacuum ends only for those.
--- Whoever writes claims or children locks these tables before lanes and limits.
+-- Every function that writes claims or children locks these tables before lanes and limits.
 create function app.lock_running() returns void language plpgsql as $$
 declare
     _before text := current_setting('lock_timeout');
