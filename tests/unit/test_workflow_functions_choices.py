@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
@@ -117,9 +118,13 @@ def run(flow: Workflow, inputs: dict[str, bool]) -> tuple[dict[str, Json], set[i
     return fill(read_template(flow.output)), called
 
 
-@settings(max_examples=400, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow], deadline=None)
-@given(st.data())
-def test_a_choice_gives_what_python_would(data: st.DataObject) -> None:
+@pytest.mark.parametrize("examples", [100, pytest.param(1_000, marks=pytest.mark.slow)])
+def test_a_choice_gives_what_python_would(examples: int) -> None:
+    lenient = [HealthCheck.filter_too_much, HealthCheck.too_slow]
+    settings(max_examples=examples, suppress_health_check=lenient)(given(st.data())(check_choice))()
+
+
+def check_choice(data: st.DataObject) -> None:
     program = Program(data.draw)
 
     @workflow("random")

@@ -394,7 +394,7 @@ print(next(line for line in open("/proc/self/status") if line.startswith("VmHWM"
 """
 
 
-@pytest.mark.parametrize(("target_crs", "rows"), [("", 16), ("EPSG:3857", 6)])
+@pytest.mark.parametrize(("target_crs", "rows"), [pytest.param("", 16, marks=pytest.mark.slow), ("EPSG:3857", 6)])
 def test_r6_memory_is_bounded_by_the_setting_and_not_by_the_raster(tmp_path: Path, target_crs: str, rows: int) -> None:
     """268 MB of pixels go through a quarter of 256 MB; the interpreter and its libraries take 128 MB more."""
     source, width, height = tmp_path / "a.tif", 8_192, rows * 512
