@@ -199,11 +199,16 @@ async def test_what_a_job_computes_it_can_publish_and_no_other_job_can(
             await stack.run("process_raster", source=source)
             for source in (made["href"], "silver://jobs/a/b/0/1-00000000/c.tif", "silver://jobs/c.tif")
         ]
+        source, beside = "bronze://in/heights.tif", ["silver://jobs/a/b/0/1-00000000/heights.tfw"]
+        others += [
+            await stack.run("process_raster", source=source, sidecars=[*beside]),
+            await stack.run("process_raster_times", source=made["href"]),
+        ]
     assert published(catalog_url) == [item["id"] for item in made["items"]]
     (manifest,) = rows(catalog_url, "select envelope from app.manifests")
     assert made["sha256"] in base64.b64decode(json.loads(manifest["envelope"])["payload"]).decode()
     assert below.job.state is JobState.COMPLETED, below.job.error
-    assert [job.job.error and job.job.error.code for job in others] == ["raster.draft"] * 3
+    assert [job.job.error and job.job.error.code for job in others] == ["raster.draft"] * 5
 
 
 async def test_w6_w7_a_file_that_is_refused_leaves_nothing_published(

@@ -182,6 +182,17 @@ def test_p5_content_that_retention_removed_is_not_shown_again(handler: Connectio
     assert caught.value.code == "publication.expired"
 
 
+def test_retention_removes_only_objects_that_jobs_made(handler: Connection[Any], login: Connection[Any]) -> None:
+    """An item may show a file that somebody else put there."""
+    put(handler, A)
+    login.execute("update app.published_files set tier = 'bronze', key = 'delivery/dem.tif'")
+    put(handler, B)
+    put(handler, C)
+    login.execute("update app.former_publications set hidden_at = '2000-01-01'")
+    login.execute("select app.expire_publications('1 day', '1 day', 10)")
+    assert login.execute("select tier, key from app.expired_objects").fetchall() == [("silver", f"jobs/{B}/dem.tif")]
+
+
 def test_p5_an_attempt_that_repeats_does_not_undo_what_came_after(
     handler: Connection[Any], login: Connection[Any]
 ) -> None:

@@ -193,7 +193,7 @@ def process_raster(
             " or in any case (always)."
         ),
     ] = "auto",
-    datetime: Annotated[Line, Input(description="When the data are of, in RFC 3339, where the file does not say.")]
+    datetime: Annotated[Line, Input(description="The acquisition time, in RFC 3339, where the file does not say.")]
     | None = None,
     title: Annotated[Line, Input(maximum=200, description="The title of the item.")] | None = None,
     reason: Annotated[

@@ -34,7 +34,7 @@ class Grid(StrictModel):
     height: int = Field(gt=0)
     transform: Transform
     side: int = Field(gt=0)
-    overviews: int = Field(ge=0)  # of every tile
+    overviews: int = Field(ge=0, le=16)  # of every tile
 
     @property
     def factor(self) -> int:

@@ -255,6 +255,8 @@ def link(name: str, mode: int) -> zipfile.ZipInfo:
 @pytest.mark.parametrize(
     ("name", "words"),
     [
+        (".", ". in a.zip has an unsafe name"),
+        ("a" * 300 + ".tif", "has a name that is too long"),
         ("../a.tif", "../a.tif in a.zip has an unsafe name"),
         ("/etc/a.tif", "/etc/a.tif in a.zip has an unsafe name"),
         ("x\\..\\a.tif", "has an unsafe name"),

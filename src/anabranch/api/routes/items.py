@@ -114,7 +114,7 @@ async def unpublish_item(
     wanted = check_body(UnpublishRequest, given)
     if not wanted.dry_run and wanted.confirm != "yes":
         what = f"this takes {collection}/{item} away from its readers"
-        raise InputError("request.unconfirmed", what, remedy="Look at a dry run first; then say `confirm: yes`.")
+        raise InputError("request.unconfirmed", what, remedy="Look at a dry run first; then set `confirm: yes`.")
     return await _act("withdraw", collection, item, wanted, caller, gateway)
 
 
@@ -181,7 +181,7 @@ async def remove_collection(
     """Remove a collection that has no items; the history of those that it had stays."""
     if query.confirm != "yes":
         what = f"this removes collection {collection} with its title, description and license"
-        raise InputError("request.unconfirmed", what, remedy="Say `?confirm=yes`.")
+        raise InputError("request.unconfirmed", what, remedy="Set `?confirm=yes`.")
     await gateway.publishing.remove_collection(collection)
     log.info("collection.removed", collection=collection, by=caller.name)
     return RemovedCollection(collection)

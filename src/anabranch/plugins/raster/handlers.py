@@ -1,6 +1,7 @@
 """Handlers on rasters: they fetch and store files, and open untrusted files only in a sandbox."""
 
 import re
+from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
 from pydantic import BaseModel
@@ -44,30 +45,32 @@ DRAFT_ADDRESS = re.compile(r"(silver|gold)://jobs/")
 @handler("raster.preflight", queue="files", timeout_seconds=120)
 def preflight(params: RasterRequest, ctx: Context) -> Plan:
     """Return the plan for a raster; of the file only the header of a large one is read."""
-    if DRAFT_ADDRESS.match(params.source):
-        _require_own_output(params.source, ctx)
+    _require_own_outputs((params.source, *params.sidecars), ctx)
     found = ctx.storage.stat(params.source)
     plan = plan_work(params, found, ctx.settings(RasterSettings))
     sidecars = tuple(find_sidecars(ctx, params.source, params.sidecars))
-    pin = None if sidecars else pin_source(ctx, params.source, found)
+    pin = None if sidecars or params.variable or params.time else pin_source(ctx, params.source, found)
     return plan.model_copy(update={"sidecars": sidecars, "pin": pin})
 
 
-def _require_own_output(source: str, ctx: Context) -> None:
-    """Refuse an output of another job, which may not be published yet; parts of one job may use each other's (P6)."""
-    key = parse_key(parse_address(source).path)
-    if key is not None:
-        query = read_statements(SQL)["is_related"].encode()
-        with ctx.database() as connection:
-            ((is_own,),) = connection.execute(query, {"job_id": ctx.job_id, "other": key.job}).fetchall()
-        if is_own:
-            return
-    raise Permanent(
-        f"{PurePosixPath(source).name[-80:]} is an output of another job, which may not be published yet",
-        code="raster.draft",
-        remedy="Copy it to the bronze tier with `anabranch storage cp`, and give that address; or publish it in the "
-        "workflow that makes it.",
-    )
+def _require_own_outputs(addresses: Iterable[str], ctx: Context) -> None:
+    """Refuse outputs of other jobs, which may not be published yet; parts of one job may use each other's (P6)."""
+    for address in filter(DRAFT_ADDRESS.match, addresses):
+        key = parse_key(parse_address(address).path)
+        if key is None or not _is_related(key.job, ctx):
+            raise Permanent(
+                f"{PurePosixPath(address).name[-80:]} is an output of another job, which may not be published yet",
+                code="raster.draft",
+                remedy="Copy it to the bronze tier with `anabranch storage cp`, and give that address; or publish it "
+                "in the workflow that makes it.",
+            )
+
+
+def _is_related(job_id: str, ctx: Context) -> bool:
+    query = read_statements(SQL)["is_related"].encode()
+    with ctx.database() as connection:
+        ((related,),) = connection.execute(query, {"job_id": ctx.job_id, "other": job_id}).fetchall()
+    return bool(related)
 
 
 @handler("raster.validate", queue=QUEUE, timeout_seconds=3_600)
@@ -85,6 +88,7 @@ def validate(params: ValidateParams, ctx: Context) -> CheckedFile:
 @handler("raster.list_times", queue=QUEUE, timeout_seconds=600)
 def list_times(params: ListParams, ctx: Context) -> TimeSteps:
     """List the times of a variable of a netCDF, HDF5 or GRIB file."""
+    _require_own_outputs([params.source], ctx)
     path = ctx.storage.fetch(params.source, params.sha256)
     settings = ctx.settings(RasterSettings)
     return run_in_sandbox(ctx, "list_steps", TimeSteps, source=path, params=params, settings=settings)

@@ -1,4 +1,7 @@
 -- Publications: what readers see, with its history. Views stand where processes of earlier releases read tables.
+-- Nobody publishes while the rows are copied.
+
+lock table app.catalog_items, app.outputs, app.manifests, app.item_handlers in share row exclusive mode;
 
 create type app.publication_action as enum ('publish', 'replace', 'rollback', 'restore', 'withdraw');
 

@@ -18,6 +18,7 @@ __all__ = ["Unpacked", "unpack"]
 
 MB = 2**20
 MAX_LISTED = 10
+MAX_NAME_BYTES = 200  # of a file or folder
 MIN_RATIO_BYTES = 64 * MB
 PIECE_BYTES = MB
 METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
@@ -76,7 +77,8 @@ def _fault(info: zipfile.ZipInfo, settings: RasterSettings) -> str:
     unsafe = info.filename.startswith("/") or ".." in parts or "\\" in info.filename or ":" in info.filename[:2]
     ratio = info.file_size / max(1, info.compress_size)
     reasons = (
-        (not info.filename or unsafe or not info.filename.isprintable(), "has an unsafe name"),
+        (not parts or unsafe or not info.filename.isprintable(), "has an unsafe name"),
+        (any(len(part.encode()) > MAX_NAME_BYTES for part in parts), "has a name that is too long"),
         (stat.S_IFMT(mode) not in (0, stat.S_IFREG, stat.S_IFDIR), "is a link or a special file"),
         (bool(info.flag_bits & ENCRYPTED), "is protected by a password"),
         (info.compress_type not in METHODS, "is packed by a method other than deflate"),

@@ -1,4 +1,4 @@
--- Count afresh how many tasks of a queue, workflow, handler or key run: for a new limit, and for `db audit`; claims go by
+-- Count how many tasks of a queue, workflow, handler or key run: for a new limit, and for `db audit`; claims go by
 -- what app.read_running sums. Only lanes with a running task are looked at, each once: a lane that is open counts under its
 -- own lock what runs, so that tasks are counted one by one only where it is closed. A task that runs as a job counts for
 -- its workflow and its key; a queue's and a handler's limits spare workers, and it holds none.

@@ -14,11 +14,12 @@ declare
 begin
     perform app.assert_read_committed();
     select l.scope as owner, coalesce(e.data ->> 'by', l.scope) as actor,
-           not exists (select from app.keys k where k.key_id = substring(e.data ->> 'by' from '\(([^()]*)\)$')
-                                                and k.scope <> 'admin') as may_withdraw
+           by_key.id is null or exists (select from app.keys k where k.key_id = by_key.id and k.scope = 'admin')
+               as may_withdraw
       into _submitter
       from (select x.* from app.job_line(_job_id) x order by x.depth desc limit 1) l
-      left join app.events e on e.job = l.id and e.seq = 1;
+      left join app.events e on e.job = l.id and e.seq = 1
+      cross join lateral (select substring(e.data ->> 'by' from '\(([^()]*)\)$') as id) by_key;
     if found then
         _owner := _submitter.owner;
         _actor := _submitter.actor;

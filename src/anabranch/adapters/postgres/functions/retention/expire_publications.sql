@@ -1,5 +1,6 @@
 -- Remove the files of publications that were replaced longer ago than _revisions, or withdrawn longer ago than _withdrawn;
--- their objects are to be removed, and their history stays. The key of each is locked, so that nobody brings it back
+-- their objects are to be removed if a job made them (others stay: they may be somebody's originals), and their history
+-- stays. The key of each is locked, so that nobody brings it back
 -- meanwhile; keys that others hold wait for the next round. Answers how many publications there were.
 create function app.expire_publications(_revisions interval, _withdrawn interval, _batch integer)
 returns integer language plpgsql as $$
@@ -23,7 +24,9 @@ begin
         continue when not found;
         with gone as (
             delete from app.published_files f where f.publication = _former.publication returning f.tier, f.key)
-        insert into app.expired_objects (tier, key) select g.tier, g.key from gone g on conflict do nothing;
+        insert into app.expired_objects (tier, key)
+        select g.tier, g.key from gone g where g.tier in ('silver', 'gold') and g.key like 'jobs/%'
+            on conflict do nothing;
         _removed := _removed + 1;
     end loop;
     return _removed;
