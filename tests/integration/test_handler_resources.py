@@ -125,7 +125,7 @@ def test_a_connection_is_kept_for_the_next_burst_with_nothing_of_the_last(databa
         burst = handler_resources(Settings(home=tmp_path), database_url, tmp_path).database
         with burst() as connection:
             first = connection.info.backend_pid
-            connection.execute("set search_path = elsewhere; set statement_timeout = 1")
+            connection.execute("set search_path = elsewhere; set statement_timeout = '50s'")
             connection.execute("select pg_advisory_lock(7)")
         for _ in range(8):  # psycopg prepares what it runs often
             with burst() as connection:
