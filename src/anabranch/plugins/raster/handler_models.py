@@ -1,5 +1,7 @@
 """Parameters and results of the raster handlers, validated where they enter."""
 
+from abc import abstractmethod
+
 from pydantic import AwareDatetime, JsonValue, field_serializer
 
 from anabranch.plugins.raster.formats.models import Choice
@@ -139,9 +141,9 @@ class ItemParams(CogSource):
     notices: tuple[Notice, ...] = ()
 
     @property
+    @abstractmethod
     def profiles(self) -> tuple[Profile, ...]:
         """Those that it is published in; maps show the first."""
-        raise NotImplementedError
 
     @property
     def tiled(self) -> bool:
