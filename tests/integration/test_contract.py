@@ -381,7 +381,7 @@ def test_a_generated_client_calls_the_api(stack: Stack, tmp_path: Path) -> None:
         str(GENERATED / "run.py"),
         stack.url,
         stack.key.text,
-        JOB,
+        "hills",
         "hills.tif",
     ]
     answer = subprocess.run(
