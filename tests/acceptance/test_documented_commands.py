@@ -21,7 +21,7 @@ import pytest
 import rasterio
 
 from anabranch.embedded.home import Home
-from anabranch.workflows.functions import WorkflowFunction
+from anabranch.workflows.python import WorkflowFunction
 from tests.support.pages import PAGES, ROOT, Block, list_commands, read_blocks
 from tests.support.warm import run_warm_script
 

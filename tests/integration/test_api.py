@@ -18,7 +18,7 @@ from anabranch.api.main import create_app
 from anabranch.canonical import Json
 from anabranch.client import Client
 from anabranch.engine.model import Claim, Ended, Report, SessionId, SessionKind
-from anabranch.engine.sweeper import Sweeper
+from anabranch.engine.sweeping.sweeper import Sweeper
 from anabranch.errors import InputError, NotFound
 from anabranch.gateway import Gateway
 from anabranch.settings import Settings

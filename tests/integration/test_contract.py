@@ -47,7 +47,7 @@ from anabranch.canonical import Json
 from anabranch.embedded.cluster import Cluster
 from anabranch.engine.model import Claim, Ended, JobState, SessionKind
 from anabranch.engine.orchestrator import Orchestrator
-from anabranch.engine.session import keep_session
+from anabranch.engine.sessions.keep_session import keep_session
 from anabranch.settings import Settings
 from anabranch.testing.postgres import Databases
 from tests.support.engine import EngineHarness, open_harness

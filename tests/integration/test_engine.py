@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from anabranch.adapters.postgres.schema.migrate import reset
-from anabranch.adapters.postgres.store.audit import audit
+from anabranch.adapters.postgres.store.invariants import audit
 from anabranch.engine.model import Answer, Ended, InHand, JobState, NodeState, SessionKind
 from anabranch.engine.ports import Holdings, SessionGone
 from anabranch.errors import Conflict

@@ -16,7 +16,7 @@ from psycopg import AsyncConnection
 
 from anabranch.api.main import create_app
 from anabranch.engine.model import Ended, Report, SessionKind
-from anabranch.engine.sweeper import Sweeper
+from anabranch.engine.sweeping.sweeper import Sweeper
 from anabranch.settings import Settings
 from tests.support.engine import EngineHarness
 from tests.support.proxy import Proxy

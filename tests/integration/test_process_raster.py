@@ -20,8 +20,8 @@ from rasterio.transform import from_origin
 
 from anabranch.api.main import create_app
 from anabranch.engine.model import JobState, NodeState
-from anabranch.engine.submission import Order
-from anabranch.engine.views import JobDetail
+from anabranch.engine.read_models import JobDetail
+from anabranch.engine.submitting.submission import Order
 from anabranch.errors import InputError
 from anabranch.settings import Settings
 from tests.support.formats import Dimensions, Variables, climate, make_netcdf

@@ -9,11 +9,11 @@ import pytest
 
 from anabranch.adapters.postgres.connect import connect
 from anabranch.canonical import Json
-from anabranch.engine.lanes import OpenLane
+from anabranch.engine.advancing.lanes import OpenLane
 from anabranch.engine.model import Claim, JobState
 from anabranch.engine.ports import Refused, Submitted
-from anabranch.engine.submission import Order, Submission
-from anabranch.engine.submit_batcher import SubmitBatcher
+from anabranch.engine.submitting.batcher import SubmitBatcher
+from anabranch.engine.submitting.submission import Order, Submission
 from anabranch.gateway import Gateway
 from anabranch.settings import Settings
 from tests.support.engine import EngineHarness, fan_out

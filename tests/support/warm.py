@@ -187,7 +187,7 @@ class _Forks:
 def become(arguments: list[str], env: dict[str, str], folder: str, *, streams: list[int], server: int) -> None:
     """Be the process of a command, and end as it does."""
     from anabranch.cli.main import main
-    from anabranch.engine.worker.parent_death import die_with_parent
+    from anabranch.die_with_parent import die_with_parent
 
     die_with_parent()
     if os.getppid() != server:

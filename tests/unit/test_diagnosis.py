@@ -9,7 +9,7 @@ import pytest
 from anabranch.api.health.diagnosis import Onsets, Part, diagnose, diagnose_disk, diagnose_jobs, diagnose_loop, worst
 from anabranch.api.streaming.shared_query import SharedQuery
 from anabranch.contract.stack import Status
-from anabranch.engine.views import Duty, Horizon, StuckJobs, Vitals
+from anabranch.engine.read_models import Duty, Horizon, StuckJobs, Vitals
 from anabranch.errors import Unavailable
 
 WELL = Vitals(

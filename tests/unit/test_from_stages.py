@@ -7,11 +7,11 @@ from pydantic import BaseModel, Field
 from structlog.testing import capture_logs
 
 from anabranch import ContractViolationError, DefinitionError, InputError, Job, TaskSpec, register_job
-from anabranch.engine.evaluator import plan
-from anabranch.engine.lanes import OpenLane
+from anabranch.engine.advancing.evaluator import plan
+from anabranch.engine.advancing.lanes import OpenLane
+from anabranch.engine.advancing.transitions import Facts, LaneEnded
 from anabranch.engine.model import JobState, NodeState, Purpose
-from anabranch.engine.plugin import Registry, load_plugins
-from anabranch.engine.transitions import Facts, LaneEnded
+from anabranch.engine.registry import Registry, load_plugins
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.nodes import Spread, StageNode
 from anabranch.workflows.stages import classes_in, declare

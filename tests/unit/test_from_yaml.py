@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anabranch.canonical import Json
-from anabranch.engine.plugin import load_plugins
+from anabranch.engine.registry import load_plugins
 from anabranch.engine.worker.handler import handlers_in
 from anabranch.errors import DefinitionError
 from anabranch.plugins.demo import handlers as demo

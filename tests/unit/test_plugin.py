@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from anabranch import NotFound
-from anabranch.engine.plugin import Registry, load_plugins
+from anabranch.engine.registry import Registry, load_plugins
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.nesting import nest
 from anabranch.workflows.nodes import Kind

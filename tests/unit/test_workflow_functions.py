@@ -26,13 +26,13 @@ from anabranch import (
     workflow,
     workflow_named,
 )
-from anabranch.engine.plugin import Registry, load_plugins
+from anabranch.engine.registry import Registry, load_plugins
 from anabranch.engine.worker.handler import call_handler, describe_handler, handlers_in
 from anabranch.testing import FakeContext
 from anabranch.workflows.expressions import parse
 from anabranch.workflows.expressions.spelling import spell
-from anabranch.workflows.functions.calls import NodeOptions, Options
 from anabranch.workflows.nodes import FanInNode, FanOutNode, Folding, GateNode, Node, TaskNode, WorkflowNode
+from anabranch.workflows.python.calls import NodeOptions, Options
 from anabranch.workflows.rules import declared_keys
 from anabranch.workflows.values import Fold
 from anabranch.workflows.work import HandlerWork, WorkflowWork

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 import pytest
 
 from anabranch import Input, choose, end, expr, gate, item, task, wait, workflow, workflow_named
-from anabranch.engine.plugin import Registry, load_plugins
+from anabranch.engine.registry import Registry, load_plugins
 from anabranch.plugins.demo.handlers import chunk_processor, echo, list_items, size_check, sleep
 from anabranch.plugins.demo.handlers import multi_phase as work_in_phases
 from anabranch.plugins.raster.handlers import create_cogs, list_times, preflight, validate, verify
@@ -15,8 +15,8 @@ from anabranch.plugins.stac.actions import unpublish_item
 from anabranch.plugins.storage.handlers import list_files, stage
 from anabranch.plugins.storage.inventory import analyse_files, total_inventory
 from anabranch.workflows.definition import Workflow
-from anabranch.workflows.functions import WorkflowFunction
 from anabranch.workflows.nodes import EndNode
+from anabranch.workflows.python import WorkflowFunction
 
 # ruff: noqa: E712, FBT  # conditions are expressions, and `== False` is one
 

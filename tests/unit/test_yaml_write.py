@@ -3,7 +3,7 @@
 import pytest
 
 from anabranch import InputError
-from anabranch.engine.plugin import load_plugins
+from anabranch.engine.registry import load_plugins
 from anabranch.workflows.yaml.load import load_yaml
 from anabranch.workflows.yaml.write import write_yaml
 

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from anabranch.errors import NotFound
 from anabranch.storage.attempt_keys import JOBS_FOLDER, parse_key, segment
-from anabranch.storage.results import RESULTS_FOLDER
+from anabranch.storage.large_results import RESULTS_FOLDER
 from anabranch.storage.tiers import Stat, Storage
 
 __all__ = ["Audit", "Fault", "Finding", "JobRecord", "Published", "PurgedObjects", "Records"]

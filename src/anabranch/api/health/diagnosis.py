@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from anabranch.adapters.postgres.schema.pgstac import Catalog
 from anabranch.contract.stack import Status
 from anabranch.durations import spell_duration
-from anabranch.engine.views import ClockStep, Duty, StuckJobs, Trouble, Vitals
+from anabranch.engine.read_models import ClockStep, Duty, StuckJobs, Trouble, Vitals
 from anabranch.errors import AnabranchError
 
 __all__ = [

@@ -19,7 +19,7 @@ from anabranch.api.health.diagnosis import (
 )
 from anabranch.api.health.loop_beat import LoopBeat
 from anabranch.api.streaming.shared_query import SharedQuery
-from anabranch.engine.views import Gauges, StuckJobs, Vitals
+from anabranch.engine.read_models import Gauges, StuckJobs, Vitals
 from anabranch.errors import AnabranchError
 from anabranch.gateway import Gateway
 

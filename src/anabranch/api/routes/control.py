@@ -15,8 +15,8 @@ from anabranch.api.requests import CancelRequest, DeadLettersQuery, ReplayReques
 from anabranch.contract.answer import Page
 from anabranch.contract.control import DeadLetter, Replay, Retry, Signalled
 from anabranch.contract.jobs import JobStatus
-from anabranch.controls import RetryChoice
 from anabranch.errors import InputError
+from anabranch.job_control import RetryChoice
 
 __all__ = ["router"]
 

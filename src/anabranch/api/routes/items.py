@@ -29,7 +29,7 @@ from anabranch.contract.catalog import Envelope, ItemChange, Publication, Publis
 from anabranch.contract.jobs import SubmittedJob
 from anabranch.errors import InputError
 from anabranch.gateway import Gateway
-from anabranch.publishing import Action, ItemAction
+from anabranch.item_actions import Action, ItemAction
 from anabranch.serving.published import name_files
 
 __all__ = ["router"]

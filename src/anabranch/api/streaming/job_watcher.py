@@ -11,7 +11,7 @@ import structlog
 from anabranch.api.answers.build import count_tasks
 from anabranch.contract.jobs import TaskCounts
 from anabranch.engine.model import TERMINAL_STATES, Event
-from anabranch.engine.views import JobHead, NodeDetail
+from anabranch.engine.read_models import JobHead, NodeDetail
 from anabranch.errors import AnabranchError, Unavailable
 
 __all__ = ["JobWatcher", "Reads", "WatchedJob"]

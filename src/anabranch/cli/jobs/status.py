@@ -7,7 +7,7 @@ import typer
 from anabranch.cli.connection import connect
 from anabranch.cli.exit_codes import UsageError
 from anabranch.cli.jobs.follow import require_success, took, watch
-from anabranch.cli.jobs.published import find_links
+from anabranch.cli.jobs.links import find_links
 from anabranch.cli.terminal.options import Json, OptionalJobId, Timeout
 from anabranch.cli.terminal.output import (
     age,

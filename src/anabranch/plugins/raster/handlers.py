@@ -30,10 +30,10 @@ from anabranch.plugins.raster.request import RasterRequest
 from anabranch.plugins.raster.sandbox_calls import run_in_sandbox, sandbox_folder
 from anabranch.plugins.raster.settings import RasterSettings
 from anabranch.plugins.raster.sources import pin_source
-from anabranch.statements import read_statements
+from anabranch.sql_files import read_statements
 from anabranch.storage.addresses import parse_address
 from anabranch.storage.attempt_keys import parse_key
-from anabranch.storage.ranges import Ranges
+from anabranch.storage.ranged_object import Ranges
 
 __all__ = ["create_cog", "create_cogs", "list_times", "preflight", "validate", "verify"]
 

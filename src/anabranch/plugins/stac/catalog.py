@@ -18,7 +18,7 @@ from anabranch.plugins.stac.item import Origin, PublishedOutput
 from anabranch.plugins.stac.manifest import Manifest
 from anabranch.plugins.stac.names import check_collection_id, check_item_id
 from anabranch.plugins.stac.validation import validate
-from anabranch.statements import read_statements
+from anabranch.sql_files import read_statements
 
 __all__ = [
     "Acted", "Action", "By", "Publication", "Published", "act", "ensure_collection", "find_origin", "publish",

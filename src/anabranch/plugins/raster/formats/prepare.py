@@ -16,7 +16,7 @@ from anabranch.plugins.raster.sandbox_calls import run_in_sandbox, sandbox_folde
 from anabranch.plugins.raster.settings import RasterSettings
 from anabranch.plugins.raster.sources import open_ranges
 from anabranch.storage.addresses import parse_address
-from anabranch.storage.ranges import Ranges
+from anabranch.storage.ranged_object import Ranges
 
 __all__ = ["Prepared", "fetch_again", "find_sidecars", "prepare"]
 
