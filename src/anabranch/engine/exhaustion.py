@@ -96,8 +96,7 @@ class Environment:
 
 
 def is_free_attempt(tries: int, seconds: float) -> bool:
-    """Whether an attempt that storage or a database did not answer is not counted: the last of so many, which each took
-    so long."""
+    """Whether an attempt that got no answer from storage or a database is not counted, by tries and seconds of each."""
     if tries <= FREE_ATTEMPTS:
         return True
     return tries <= FREE_UNANSWERED_ATTEMPTS and tries * seconds <= FREE_UNANSWERED_SECONDS

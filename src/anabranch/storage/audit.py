@@ -26,7 +26,7 @@ class Fault(StrEnum):
 
     MISSING = "missing"  # published or a task's result, and not there
     DAMAGED = "damaged"  # published, and of another size or content
-    UNACCEPTED = "loser"  # of a job that has ended, and in none of its results
+    UNACCEPTED = "unaccepted"  # of a job that has ended, and in none of its results
     ORPHAN = "orphan"  # of a job that is not known any more
 
 

@@ -178,7 +178,7 @@ class BoundedProtocol(H11Protocol):
         self._end("the head of the request did not come in time", "head")
 
     def _end_sending(self) -> None:
-        log.info("connection.unread", client=self.client)
+        log.info("connection.client_not_reading", client=self.client)
         self.transport.abort()
 
     def _end(self, why: str, what: str) -> None:

@@ -121,7 +121,7 @@ class JobWatcher:
             try:
                 await self._look()
             except (AnabranchError, OSError) as error:  # the streams stay, and get what they missed later
-                log.warning("job_watcher.blind", reason=str(error))
+                log.warning("job_watcher.query_failed", reason=str(error))
             await asyncio.sleep(POLL_SECONDS)
 
     async def _look(self) -> None:

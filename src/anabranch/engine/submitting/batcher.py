@@ -63,7 +63,7 @@ class SubmitBatcher:
             batch = self._take()
             try:
                 answers = await self.submit_batch([submission for submission, _ in batch])
-            except Exception:  # the next ones must not wait for ever
+            except Exception:  # the next ones must not wait forever
                 log.exception("submit.crashed")
                 answers = [AnabranchError("internal", "something went wrong inside the API")] * len(batch)
             for (_, waiting), answer in zip(batch, answers, strict=True):

@@ -134,7 +134,7 @@ class Purge:
                 try:
                     async for files in self._remove_files(left):
                         yield Purged(files=files)
-                except (OSError, AnabranchError) as error:  # one that can't go keeps no other
+                except (OSError, AnabranchError) as error:  # files that can't be removed don't stop the rest
                     log.warning("retention.files_failed", job=left.job_id, reason=str(error))
                 else:
                     bare.append(left)

@@ -17,9 +17,7 @@ __all__ = ["SWEEP_INTERVAL", "Sweeper"]
 log = structlog.get_logger()
 SWEEP_INTERVAL = timedelta(seconds=5)
 GRACE = timedelta(seconds=30)
-LEAD_CHECK_ROUNDS = (
-    6  # in how many rounds it is looked once for what was noted by a clock that was ahead between two rounds
-)
+LEAD_CHECK_ROUNDS = 6  # every so many rounds, look for times in the future: recorded while the clock was ahead
 CLOCK_TOLERANCE = timedelta(seconds=20)  # less is drift, or an answer that was slow
 
 

@@ -25,7 +25,7 @@ log = structlog.get_logger()
 
 NAME = "anabranch api catalog"
 FIND = Path(__file__).with_name("search.sql").read_text()
-# The reader's transactions are read-only, and pgstac would otherwise write a row for every search.
+# The reader's transactions are read-only, and pgstac would otherwise write a row forevery search.
 OPTIONS = "-c search_path=pgstac,public -c pgstac.readonly=true -c pgstac.context=auto"
 DSN_KEYS = ("host", "port", "user", "password", "dbname", "passfile", "sslmode", "sslcert", "sslkey", "sslrootcert")
 WAIT_SECONDS = 10.0

@@ -1,8 +1,7 @@
-"""Importing this ties the process to its parent. Only the fork server does, and first of all: it outlives a killed
-worker otherwise, for its children hold the pipe by which it would notice, and they would go on as well.
+"""Imported first in the fork server: ends it when its worker dies.
 
-It ends with its worker and not by SIGTERM, which reaches a whole stack at once: children whose server is gone look like
-crashes.
+Its children hold the pipe by which it would notice that, so without this it would outlive a killed worker, and so would
+they. It ignores SIGTERM, which reaches a whole stack at once: children whose server is gone look like crashes.
 """
 
 import gc

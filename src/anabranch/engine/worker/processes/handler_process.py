@@ -144,7 +144,7 @@ def serve(
         line.begin()
         connection.send(Begun())
         performed = perform(registry, call, line, resources)
-        if not line.is_mine:  # two would answer for one, and then for others
+        if not line.is_mine:  # the handler forked: only the original process may reply
             os._exit(os.EX_SOFTWARE)
         line.end()
         for timer in (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF):

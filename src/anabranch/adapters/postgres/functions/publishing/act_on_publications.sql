@@ -4,7 +4,7 @@
 -- job has published before, changes nothing (unless it lacks a manifest that it gets now): an attempt that repeats never
 -- undoes what came after it.
 -- Who acts is the job's submitter where there is a job, never what it says (P7); to withdraw, that must be an admin (S6). Callers lock the catalog before, and the
--- job after. Answers the publications that it made.
+-- job after. Returns the publications that it made.
 create function app.act_on_publications(
     _kind text, _action app.publication_action, _changes jsonb, _job_id text, _owner text, _actor text, _reason text
 ) returns uuid[] language plpgsql as $$

@@ -1,5 +1,5 @@
--- What authentication needs of a key; whether it has expired, the database's clock says (E18). It writes nothing, and is
--- volatile all the same: what is not, the reader may call, and the hash is not for the reader.
+-- What authentication needs to know of a key; the database's clock decides whether it has expired (E18). Volatile on purpose,
+-- though it writes nothing: the reader role may call functions that are stable, and must not see the hash.
 create function app.find_key(_key_id text)
 returns table (
     digest bytea, name text, owner text, scope app.key_scope, expired boolean, revoked boolean, unnoted boolean
