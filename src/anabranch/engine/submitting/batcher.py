@@ -81,7 +81,7 @@ def _opened(submission: Submission, answer: Answer) -> list[str]:
     """The queues in which the start of a new job opened lanes."""
     if not isinstance(answer, Submitted) or not answer.created or answer.replayed:
         return []
-    return [change.queue for change in submission.start or () if isinstance(change, OpenLane)]
+    return [change.queue for change in submission.first_transitions or () if isinstance(change, OpenLane)]
 
 
 def _resolve(waiting: "asyncio.Future[Submitted]", answer: Answer) -> None:

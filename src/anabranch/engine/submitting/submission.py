@@ -93,7 +93,7 @@ class Submission:
         return head, f',"parameters":{self.parameters_text},"scope":{canonical(self.scope)}}}'
 
     @cached_property
-    def start(self) -> tuple[Transition, ...] | None:
+    def first_transitions(self) -> tuple[Transition, ...] | None:
         """What follows when the first job of this identity starts; None where the starter must find out."""
         if not self.begins:
             return None

@@ -313,7 +313,11 @@ class PostgresStore:
     async def spawn(self, claim: Claim, child: Submission, session: SessionId) -> Spawned | None:
         """Replace a claim by a child job; None when the claim was lost."""
         (head, tail), workflow = child.identity, child.workflow
-        start = None if child.start is None else encode([write_change(transition) for transition in child.start])
+        start = (
+            None
+            if child.first_transitions is None
+            else encode([write_change(transition) for transition in child.first_transitions])
+        )
         rows = await self._database.call(
             "spawn", session, claim.key.lane, claim.key.place, claim.attempt, head, tail, child.scope, workflow.id,
             workflow.hash, workflow.text, [node.name for node in workflow.nodes], child.parameters_text, start,
