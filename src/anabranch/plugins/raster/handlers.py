@@ -80,7 +80,7 @@ def validate(params: ValidateParams, ctx: Context) -> CheckedFile:
     prepared = prepare(ctx, params.source, params.sha256, params.choice, tag=params.tag, pin=params.pin)
     options = prepared.adapt(params.options)
     found = run_in_sandbox(ctx, "look", Checked, path=prepared.path, options=options, settings=settings)
-    checked = prepared.complete(found)
+    checked = prepared.complete(found, ctx.work)
     tiled = is_tiled(checked, params.tiling, settings)
     return CheckedFile(**{**dict(checked), "tiled": tiled}, sha256=prepared.sha256)
 
@@ -136,7 +136,7 @@ def _is_there(ctx: Context, cog: Cog) -> bool:
 @handler("raster.verify", queue=QUEUE, timeout_seconds=7_200)
 def verify(params: VerifyParams, ctx: Context) -> Verified:
     """Compare the COGs with their source, pixel by pixel where nothing was resampled, and collect the outputs."""
-    source = fetch_again(ctx, params, verify=True)
+    source = fetch_again(ctx, params)
     paths = [ctx.storage.fetch(cog.address, cog.sha256) for cog in params.cogs]
     memory, thumbnail = ctx.settings(RasterSettings).raster_memory_mb, sandbox_folder(ctx) / "thumbnail.png"
     first, *others = (

@@ -75,8 +75,7 @@ def extract(
                 target = folder / "source" / f"{path.stem}.tif"
                 copy = _plan_copy(src, chosen, bands, added)
                 write_geotiff(src, copy, target, progress)
-                if choice.verify == "copy":
-                    compare_geotiff(src, copy, target)
+                compare_geotiff(src, copy, target)
                 file = str(target.relative_to(folder))
     return Extracted(
         file=file,

@@ -1,7 +1,5 @@
 """What is taken from a file that is no plain GeoTIFF, and what was taken; nothing here imports GDAL."""
 
-from typing import Literal
-
 from anabranch.plugins.raster.models import Notice, Origin, Sidecar, Times
 from anabranch.strict_model import StrictModel
 
@@ -15,7 +13,6 @@ class Choice(StrictModel):
     time: str | None = None
     input_crs: str | None = None
     sidecars: tuple[Sidecar, ...] = ()
-    verify: Literal["copy", "none"] = "none"
 
 
 class Extracted(StrictModel):

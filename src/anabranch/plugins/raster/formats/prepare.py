@@ -17,10 +17,12 @@ from anabranch.plugins.raster.settings import RasterSettings
 from anabranch.plugins.raster.sources import open_ranges
 from anabranch.storage.addresses import parse_address
 from anabranch.storage.ranges import Ranges
+from anabranch.storage.work_files import WorkFiles
 
 __all__ = ["Prepared", "fetch_again", "find_sidecars", "prepare"]
 
 MAX_SIDECAR_BYTES = 2**30
+STORED_NAME = "source"
 
 
 @dataclass(frozen=True)
@@ -39,13 +41,13 @@ class Prepared:
             return options
         return options.model_copy(update={"raster_type": Kind.TEMPORAL})
 
-    def complete(self, checked: Checked) -> Checked:
-        """The result of the validation, with the facts of the source instead of the copy's."""
+    def complete(self, checked: Checked, work: WorkFiles) -> Checked:
+        """The result of the validation, with the facts of the source instead of the copy's, which is stored."""
         made, raster = self.extracted, checked.raster
         facts: dict[str, object] = {"warnings": (*made.notices, *raster.warnings), "times": made.times or raster.times}
-        if made.origin:
+        if made.origin and isinstance(self.path, Path):
             copied = {"name": self.name, "size_bytes": self.size, "driver": made.origin.driver}
-            facts |= {"origin": made.origin, **copied}
+            facts |= {"origin": made.origin.model_copy(update={"stored": work.put(self.path, STORED_NAME)}), **copied}
         return checked.model_copy(update={"raster": raster.model_copy(update=facts)})
 
 
@@ -79,17 +81,18 @@ def prepare(
     return Prepared(_locate(folder, extracted.file) if extracted.file else path, *facts, extracted)
 
 
-def fetch_again(ctx: Context, validated: CogSource, *, verify: bool = False) -> Path | Ranges:
-    """The file that an earlier step validated, made once more from the same source."""
+def fetch_again(ctx: Context, validated: CogSource) -> Path | Ranges:
+    """The file that an earlier step validated and stored; made once more from the same source where it is gone."""
     raster, source, sha256 = validated.raster, validated.source, validated.sha256
     if (origin := raster.origin) is None:
         return open_ranges(ctx, source, validated.pin) if validated.pin else ctx.storage.fetch(source, sha256)
+    if origin.stored and (stored := ctx.work.fetch(origin.stored, cached=True)):
+        return stored
     choice = Choice(
         variable=origin.variable or None,
         time=origin.time or None,
         input_crs=raster.mends.crs,
         sidecars=origin.sidecars,
-        verify="copy" if verify else "none",
     )
     return prepare(ctx, source, sha256, choice).path
 
