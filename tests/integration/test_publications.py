@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -191,6 +191,41 @@ def test_retention_removes_only_objects_that_jobs_made(handler: Connection[Any],
     login.execute("update app.former_publications set hidden_at = '2000-01-01'")
     login.execute("select app.expire_publications('1 day', '1 day', 10)")
     assert login.execute("select tier, key from app.expired_objects").fetchall() == [("silver", f"jobs/{B}/dem.tif")]
+
+
+def expire(login: Connection[Any]) -> list[str]:
+    """Let retention begin with what was replaced: the objects that it is about to remove."""
+    login.execute("update app.former_publications set hidden_at = '2000-01-01'")
+    login.execute("select app.expire_publications('1 day', '1 day', 10)")
+    return [address for (address,) in login.execute("select app.find_expired_objects(10)")]
+
+
+def test_p5_an_object_that_is_being_removed_is_not_published_again(
+    handler: Connection[Any], login: Connection[Any]
+) -> None:
+    put(handler, A)
+    put(handler, B)
+    assert expire(login) == [f"silver://jobs/{A}/dem.tif"]
+    shared = replace(publication(C), outputs=publication(A).outputs)
+    with pytest.raises(Conflict) as caught:
+        publish(handler, "heights", C, [shared])
+    assert (caught.value.code, shown(login)) == ("publication.expired", ["b"])
+
+
+def test_p5_an_object_that_is_being_published_is_not_removed(
+    catalog_url: str, handler: Connection[Any], login: Connection[Any]
+) -> None:
+    put(handler, A)
+    put(handler, B)
+    shared = replace(publication(C, "other"), outputs=publication(A).outputs)
+    with connect(catalog_url, Role.HANDLER) as other:
+        other.execute("begin")
+        publish(other, "heights", C, [shared])
+        login.execute("set statement_timeout = '5s'")
+        assert expire(login) == []
+        other.execute("commit")
+    assert login.execute("select app.find_expired_objects(10)").fetchall() == []
+    assert login.execute("select from app.expired_objects").fetchall() == [], "it is used again"
 
 
 def test_p5_an_attempt_that_repeats_does_not_undo_what_came_after(
