@@ -10,7 +10,7 @@ from anabranch.engine.worker.context import Context
 from anabranch.engine.worker.handler import handler
 from anabranch.errors import NotFound, Permanent
 from anabranch.plugins.raster.formats.models import ListParams, TimeSteps
-from anabranch.plugins.raster.formats.prepare import fetch_again, find_sidecars, prepare
+from anabranch.plugins.raster.formats.prepare import fetch_again, find_sidecars, pin_with_sidecars, prepare
 from anabranch.plugins.raster.handler_models import (
     CheckedFile,
     Cog,
@@ -49,8 +49,8 @@ def preflight(params: RasterRequest, ctx: Context) -> Plan:
     found = ctx.storage.stat(params.source)
     plan = plan_work(params, found, ctx.settings(RasterSettings))
     sidecars = tuple(find_sidecars(ctx, params.source, params.sidecars))
-    pin = None if sidecars or params.variable or params.time else pin_source(ctx, params.source, found)
-    return plan.model_copy(update={"sidecars": sidecars, "pin": pin})
+    pin = None if params.variable or params.time else pin_source(ctx, params.source, found)
+    return pin_with_sidecars(ctx, plan, sidecars, pin)
 
 
 def _require_own_outputs(addresses: Iterable[str], ctx: Context) -> None:

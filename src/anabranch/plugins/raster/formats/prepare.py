@@ -9,8 +9,8 @@ from anabranch.engine.worker.context import Context
 from anabranch.errors import AnabranchError, Permanent
 from anabranch.geo.sidecar_names import find_kind, sidecar_names
 from anabranch.plugins.raster.files.magic_bytes import identify_format
-from anabranch.plugins.raster.formats.models import Choice, Extracted
-from anabranch.plugins.raster.handler_models import CogSource
+from anabranch.plugins.raster.formats.models import Choice, Extracted, UsedSidecars
+from anabranch.plugins.raster.handler_models import CogSource, Plan
 from anabranch.plugins.raster.models import Checked, Kind, Sidecar, ValidateOptions
 from anabranch.plugins.raster.sandbox_calls import run_in_sandbox, sandbox_folder
 from anabranch.plugins.raster.settings import RasterSettings
@@ -19,7 +19,7 @@ from anabranch.storage.addresses import parse_address
 from anabranch.storage.ranges import Ranges
 from anabranch.storage.work_files import WorkFiles
 
-__all__ = ["Prepared", "fetch_again", "find_sidecars", "prepare"]
+__all__ = ["Prepared", "fetch_again", "find_sidecars", "pin_with_sidecars", "prepare"]
 
 MAX_SIDECAR_BYTES = 2**30
 STORED_NAME = "source"
@@ -95,6 +95,23 @@ def fetch_again(ctx: Context, validated: CogSource) -> Path | Ranges:
         sidecars=origin.sidecars,
     )
     return prepare(ctx, source, sha256, choice).path
+
+
+def pin_with_sidecars(ctx: Context, plan: Plan, sidecars: tuple[Sidecar, ...], pin: str | None) -> Plan:
+    """The plan of a source with sidecars: it is read by ranges where they add nothing, else copied whole."""
+    if pin is None or not sidecars:
+        return plan.model_copy(update={"sidecars": sidecars, "pin": pin})
+    found = run_in_sandbox(
+        ctx,
+        "find_used",
+        UsedSidecars,
+        source=open_ranges(ctx, plan.source, pin),
+        settings=ctx.settings(RasterSettings),
+        **{sidecar.kind: path for sidecar, path in (_stage(ctx, sidecar) for sidecar in sidecars)},
+    )
+    if found.kinds:
+        return plan.model_copy(update={"sidecars": sidecars})
+    return plan.model_copy(update={"pin": pin, "warnings": (*plan.warnings, *found.notices)})
 
 
 def find_sidecars(ctx: Context, source: str, given: tuple[str, ...]) -> Iterator[Sidecar]:
