@@ -288,7 +288,7 @@ async def test_p5_new_content_for_an_item_id_replaces_it_and_another_owner_may_n
     for name in ("map.tif", "better.tif"):
         result = result_of(await publish(stack, name, item_id="town", reason=name))
         assert result["items"] == [{"collection": "process_raster", "id": "town"}]
-    numbers = "select number, action::text, reason, actor from app.publications order by number"
+    numbers = "select number, action::text, reason, actor from app.publications where kind = 'item' order by number"
     assert [tuple(row.values()) for row in rows(catalog_url, numbers)] == [
         (1, "publish", "map.tif", "test"), (2, "replace", "better.tif", "test"),
     ]  # fmt: skip

@@ -19,7 +19,16 @@ from anabranch.adapters.postgres.schema.migrate import migrate
 from anabranch.canonical import Json
 from anabranch.engine.model import Attempt, TaskKey
 from anabranch.errors import AnabranchError, Conflict, Denied, Interrupted, NotFound, Transient
-from anabranch.plugins.stac.catalog import Acted, Action, By, Publication, act, ensure_collection, publish
+from anabranch.plugins.stac.catalog import (
+    Acted,
+    Action,
+    By,
+    Publication,
+    act,
+    ensure_collection,
+    publish,
+    remove_collection,
+)
 from anabranch.plugins.stac.collection import CollectionFacts
 from anabranch.plugins.stac.item import Origin, build_item, find_outputs
 from anabranch.plugins.stac.rebuild import check, rebuild
@@ -65,7 +74,7 @@ def change(connection: Connection[Any], action: Action, by: By = ANN, **given: A
 def history(login: Connection[Any]) -> list[tuple[int, str, int, str]]:
     """Number, action, the number of what it shows, and who did it, of each publication."""
     rows = """select p.number, p.action::text, s.number, p.actor from app.publications p
-                join app.publications s on s.id = p.source order by p.number"""
+                join app.publications s on s.id = p.source where p.kind = 'item' order by p.number"""
     return login.execute(rows).fetchall()
 
 
@@ -277,7 +286,29 @@ def test_e3_a_lost_attempt_changes_nothing(handler: Connection[Any], login: Conn
         publish(handler, "heights", B, [publication(B)], lost)
     with pytest.raises(Interrupted):
         change(handler, "withdraw", By(job_id=B), attempt=lost)
+    with pytest.raises(Interrupted):
+        ensure_collection(handler, CollectionFacts(id="rivers"), By(job_id=B), lost)
+    with pytest.raises(Interrupted):
+        ensure_collection(handler, CollectionFacts(id="heights", title="Taken over"), By(job_id=B), lost)
     assert (len(history(login)), shown(login)) == (1, ["a"])
+    assert login.execute("select id, document ->> 'title' from app.collections").fetchall() == [("heights", None)]
+
+
+def test_p7_every_change_of_a_collection_is_recorded_with_who_made_it(
+    handler: Connection[Any], login: Connection[Any]
+) -> None:
+    add_job(login, A, "roads", by="rita (k1)")
+    for title in ("Rivers", "Rivers", "Streams"):
+        ensure_collection(handler, CollectionFacts(id="rivers", title=title), By(job_id=A, actor="somebody else"))
+    remove_collection(handler, "rivers", By(actor="ann"))
+    ensure_collection(handler, CollectionFacts(id="rivers"))
+    rows = """select number, action::text, actor, at <= now(), body ->> 'title' from app.publications
+               where kind = 'collection' and key = 'rivers' order by number"""
+    assert login.execute(rows).fetchall() == [
+        (1, "publish", "rita (k1)", True, "Rivers"), (2, "replace", "rita (k1)", True, "Streams"),
+        (3, "withdraw", "ann", True, "Streams"), (4, "publish", "anabranch", True, None),
+    ]  # fmt: skip
+    assert check(login) == []
 
 
 def at_once(url: str, *works: Callable[[Connection[Any]], object]) -> list[object]:

@@ -13,13 +13,7 @@ declare
     _made uuid[];
 begin
     perform app.assert_read_committed();
-    select l.scope as owner, coalesce(e.data ->> 'by', l.scope) as actor,
-           by_key.id is null or exists (select from app.keys k where k.key_id = by_key.id and k.scope = 'admin')
-               as may_withdraw
-      into _submitter
-      from (select x.* from app.job_line(_job_id) x order by x.depth desc limit 1) l
-      left join app.events e on e.job = l.id and e.seq = 1
-      cross join lateral (select substring(e.data ->> 'by' from '\(([^()]*)\)$') as id) by_key;
+    select s.* into _submitter from app.find_submitter(_job_id) s;
     if found then
         _owner := _submitter.owner;
         _actor := _submitter.actor;
