@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from anabranch.engine.worker.context import Context
 from anabranch.engine.worker.handler import handler
-from anabranch.errors import NotFound, Permanent
+from anabranch.errors import Conflict, NotFound, Permanent
 from anabranch.plugins.raster.formats.models import ListParams, TimeSteps
 from anabranch.plugins.raster.formats.prepare import fetch_again, find_sidecars, pin_with_sidecars, prepare
 from anabranch.plugins.raster.handler_models import (
@@ -33,7 +33,7 @@ from anabranch.plugins.raster.sources import pin_source
 from anabranch.statements import read_statements
 from anabranch.storage.addresses import parse_address
 from anabranch.storage.attempt_keys import parse_key
-from anabranch.storage.ranges import Ranges
+from anabranch.storage.ranges import Ranges, source_changed
 
 __all__ = ["create_cog", "create_cogs", "list_times", "preflight", "validate", "verify"]
 
@@ -46,7 +46,10 @@ DRAFT_ADDRESS = re.compile(r"(silver|gold)://jobs/")
 def preflight(params: RasterRequest, ctx: Context) -> Plan:
     """Return the plan for a raster; of the file only the header of a large one is read."""
     _require_own_outputs((params.source, *params.sidecars), ctx)
+    _require_own_item(params, ctx)
     found = ctx.storage.stat(params.source)
+    if params.source_version not in (None, found.tag):
+        raise source_changed(params.source)
     plan = plan_work(params, found, ctx.settings(RasterSettings))
     sidecars = tuple(find_sidecars(ctx, params.source, params.sidecars))
     pin = None if params.variable or params.time else pin_source(ctx, params.source, found)
@@ -57,7 +60,7 @@ def _require_own_outputs(addresses: Iterable[str], ctx: Context) -> None:
     """Refuse outputs of other jobs, which may not be published yet; parts of one job may use each other's (P6)."""
     for address in filter(DRAFT_ADDRESS.match, addresses):
         key = parse_key(parse_address(address).path)
-        if key is None or not _is_related(key.job, ctx):
+        if key is None or not _ask(ctx, "is_related", other=key.job):
             raise Permanent(
                 f"{PurePosixPath(address).name[-80:]} is an output of another job, which may not be published yet",
                 code="raster.draft",
@@ -66,11 +69,22 @@ def _require_own_outputs(addresses: Iterable[str], ctx: Context) -> None:
             )
 
 
-def _is_related(job_id: str, ctx: Context) -> bool:
-    query = read_statements(SQL)["is_related"].encode()
+def _require_own_item(params: RasterRequest, ctx: Context) -> None:
+    """Refuse an id of another owner's item before any work; publishing refuses it, too."""
+    if params.item_id and not _ask(ctx, "may_publish", key=f"{params.collection}/{params.item_id}"):
+        raise Conflict(
+            "publication.owner",
+            f"item {params.collection}/{params.item_id} belongs to another owner",
+            remedy="Choose another `item_id`, or omit it.",
+        )
+
+
+def _ask(ctx: Context, query: str, **parameters: str) -> bool:
     with ctx.database() as connection:
-        ((related,),) = connection.execute(query, {"job_id": ctx.job_id, "other": job_id}).fetchall()
-    return bool(related)
+        ((answer,),) = connection.execute(
+            read_statements(SQL)[query].encode(), {"job_id": ctx.job_id, **parameters}
+        ).fetchall()
+    return bool(answer)
 
 
 @handler("raster.validate", queue=QUEUE, timeout_seconds=3_600)
