@@ -60,11 +60,11 @@ class ItemActions:
             restorable_days=self._window.days if wanted.action == "withdraw" else None,
         )  # fmt: skip
 
-    async def remove_collection(self, collection: str) -> None:
-        """Remove a collection that has no items; the history of those that it had stays."""
-        from anabranch.plugins.stac.catalog import remove_collection
+    async def remove_collection(self, collection: str, actor: str) -> None:
+        """Remove a collection that has no items; its history and that of the items that it had stays."""
+        from anabranch.plugins.stac.catalog import By, remove_collection
 
-        await self._alone(lambda connection: remove_collection(connection, collection))
+        await self._alone(lambda connection: remove_collection(connection, collection, By(actor=actor)))
 
     async def _alone(self, work: Callable[[Any], Answer]) -> Answer:
         def guarded() -> Answer:

@@ -234,5 +234,5 @@ async def test_s6_unpublish_raster_shows_first_and_withdraws_when_it_is_confirme
     assert late.error.code == "publication.moved"
     with connect(catalog_url, Role.READER) as reader:
         assert reader.execute("select id from app.catalog_items").fetchall() == [("b",)]
-        newest = "select actor, reason, job_id is not null from app.publications where number = 2"
+        newest = "select actor, reason, job_id is not null from app.publications where kind = 'item' and number = 2"
         assert reader.execute(newest).fetchall() == [("test", "wrong area", True)]

@@ -140,11 +140,19 @@ def list_container(
     return {name: totals[name] for name in FOUND}
 
 
-@workflow("process_raster", name="Publish a raster", version=5)
+@workflow("process_raster", name="Publish a raster", version=6)
 def process_raster(
     source: Annotated[
         str, Input(format="address", description="The address of the file, like bronze://uploads/…/dem.tif.")
     ],
+    source_version: Annotated[
+        Line,
+        Input(
+            description="The version of the file, as `storage.stage` returns it;"
+            " if the file has another one, the job fails."
+        ),
+    ]
+    | None = None,
     collection: Annotated[Line, Input(description="The STAC collection that the item joins.")] = "process_raster",
     item_id: Annotated[
         Line,
@@ -208,6 +216,7 @@ def process_raster(
     chosen: Any = {"variable": variable, "time": time}
     planned = preflight(
         source=source,
+        source_version=source_version,
         collection=collection,
         item_id=item_id,
         **about,
@@ -264,7 +273,7 @@ def process_raster(
     }
 
 
-@workflow("process_raster_times", name="Publish each time of a variable", version=1)
+@workflow("process_raster_times", name="Publish each time of a variable", version=2)
 def process_raster_times(
     source: Annotated[
         str, Input(format="address", description="The address of the file, like bronze://uploads/…/era5.nc.")
@@ -287,10 +296,11 @@ def process_raster_times(
     staged = stage(source=source)
     listed = list_times.options(name="times")(source=source, sha256=staged.sha256, variable=variable)
     about: Any = {"input_crs": input_crs, "target_crs": target_crs, "raster_type": raster_type, "approval": approval}
+    same: Any = {"source": source, "source_version": staged.tag}
     each = (
         workflow_named("process_raster")
         .options(name="each", concurrency=8)
-        .map(listed.times, source=source, variable=listed.variable, time=item, collection=collection, **about)
+        .map(listed.times, **same, variable=listed.variable, time=item, collection=collection, **about)
     )
     folds = {name: {"concat": name} for name in ("outputs", "items", "warnings")}
     every = each.fold(folds, name="all")

@@ -307,8 +307,8 @@ class RetentionStore(Protocol):
     async def expire_publications(self, revisions: timedelta, withdrawn: timedelta) -> int:
         """Remove the files of some publications out of sight for this long; how many, and 0 at the end."""
 
-    async def find_expired_objects(self) -> list[str]:
-        """The addresses of some objects that no publication uses any more."""
+    async def find_expired_objects(self, after: str) -> list[str]:
+        """The addresses of some objects that no publication uses any more, in their order after one."""
 
     async def forget_objects(self, addresses: Sequence[str]) -> int:
         """Forget such objects once they are removed; how many."""

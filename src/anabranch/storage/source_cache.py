@@ -15,7 +15,8 @@ from anabranch.canonical import sha256 as hash_text
 from anabranch.errors import Conflict, Unavailable
 from anabranch.storage.addresses import Address
 from anabranch.storage.fsync import fsync
-from anabranch.storage.tiers import Downloaded, Stat, Storage
+from anabranch.storage.ranged_object import source_changed
+from anabranch.storage.tiers import Downloaded, Stat, Tier
 
 __all__ = ["Sources"]
 
@@ -32,16 +33,24 @@ class Sources:
         self._folder = folder
         self._most = most
 
-    def fetch(self, storage: Storage, address: Address, target: Path, wanted: str | None = None) -> str:
-        """Put an object at a path, read-only, through the cache; its SHA-256, which is the one wanted if any is."""
-        if wanted is not None and self._link(wanted, target):
+    def fetch(
+        self, tier: Tier, address: Address, target: Path, wanted: str | None = None, *, tag: str | None = None
+    ) -> str:
+        """Put an object at a path, read-only, through the cache; its SHA-256, which is the one wanted if any is.
+
+        With a tag, only the version that has it: another one is `source.changed`.
+        """
+        if wanted is not None and tag is None and self._link(wanted, target):
             return wanted
         with self._lock(hash_text(str(address))[:2]) as aside:
-            known = wanted or self._recall(address, storage.stat(address))
+            stat = tier.stat(address.path)
+            _check_tag(address, stat, tag)
+            known = wanted or self._recall(address, stat)
             if known is not None and self._link(known, target):
                 return known
-            self._make_room(address, storage.stat(address).size)
-            got = storage.download(address, aside)
+            self._make_room(address, stat.size)
+            got = tier.download(address.path, aside)
+            _check_tag(address, got.stat, tag)  # it may have been replaced since
             _check(address, got, wanted)
             self._keep(aside, got, target)
             self._remember(address, got)
@@ -169,6 +178,11 @@ class Sources:
             with suppress(FileNotFoundError):
                 if note.read_text() == digest:
                     note.unlink()
+
+
+def _check_tag(address: Address, found: Stat, tag: str | None) -> None:
+    if tag not in (None, found.tag):
+        raise source_changed(str(address))
 
 
 def _check(address: Address, got: Downloaded, wanted: str | None) -> None:

@@ -127,6 +127,14 @@ def test_tr6_the_report_names_a_day_that_the_calendar_does_not_have(
     assert notice.message.startswith(f"The acquisition time is unknown{reason}")
 
 
+def test_a_request_for_a_version_takes_no_other(ctx: FakeContext, heights: Path) -> None:
+    tag = ctx.storage.stat(SOURCE).tag
+    assert preflight(RasterRequest(source=SOURCE, collection="a", source_version=tag), ctx).tag == tag
+    with pytest.raises(Permanent) as caught:
+        preflight(RasterRequest(source=SOURCE, collection="a", source_version="of another"), ctx)
+    assert caught.value.code == "source.changed"
+
+
 @pytest.mark.parametrize("name", ["a", "a.b-c_d", "A" * 63])
 def test_the_preflight_takes_the_ids_that_the_catalog_takes(ctx: FakeContext, heights: Path, name: str) -> None:
     assert preflight(RasterRequest(source=SOURCE, collection=name), ctx).collection == check_collection_id(name)

@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from shutil import rmtree
 from typing import Any
 
 import numpy as np
@@ -18,11 +19,12 @@ from anabranch.plugins.raster.handlers import validate
 from anabranch.plugins.raster.models import Profile
 from anabranch.plugins.raster.settings import RasterSettings
 from anabranch.plugins.raster.tiles import handlers
-from anabranch.plugins.raster.tiles.handler_models import TileBatchParams, TileParams
-from anabranch.plugins.raster.tiles.handlers import process_tile, process_tile_batch
+from anabranch.plugins.raster.tiles.handler_models import SchemeParams, TileBatchParams, TileParams
+from anabranch.plugins.raster.tiles.handlers import generate_tiling_scheme, process_tile, process_tile_batch
 from anabranch.plugins.raster.tiles.models import TileFacts
 from anabranch.plugins.raster.tiles.mosaic import check_tiles
 from anabranch.testing import FakeContext
+from tests.support.formats import convert, make_zip
 from tests.support.rasters import classes, hills, make_raster, picture
 from tests.support.tiles import TiledRaster, read_mosaic, tile_settings
 
@@ -267,3 +269,28 @@ def peaks_mb() -> list[float]:
     ours = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()
     statuses = [Path(f"/proc/{pid}/status").read_text() for pid in ours]
     return [int(status.split("VmHWM:")[1].split()[0]) / 1024 for status in statuses if "VmHWM:" in status]
+
+
+@pytest.mark.parametrize("name", ["scene.img", "scene.zip"])
+def test_w5_a_converted_source_is_extracted_once_and_all_tiles_read_that_copy(tmp_path: Path, name: str) -> None:
+    folder, pixels = tmp_path / "bronze" / "in", hills(600, 700)
+    folder.mkdir(parents=True)
+    if name.endswith(".zip"):
+        make_zip(folder / name, {"in/a b.tif": make_raster(tmp_path / "a.tif", pixels).read_bytes()})
+    else:
+        convert(folder / name, "HFA", pixels)
+    raster = TiledRaster(tmp_path, name, 512, {})
+    scheme, source = raster.plan()
+    (folder / name).unlink()
+    rmtree(tmp_path / "cache")
+    assert len(list(raster.process(scheme, source))) == 4
+
+
+def test_a_converted_copy_that_is_gone_is_made_again(tmp_path: Path) -> None:
+    (tmp_path / "bronze" / "in").mkdir(parents=True)
+    convert(tmp_path / "bronze" / "in" / "scene.img", "HFA", hills(600, 700))
+    raster = TiledRaster(tmp_path, "scene.img", 512, {})
+    _, source = raster.check()
+    for lost in ("work", "cache"):
+        rmtree(tmp_path / lost)
+    assert len(generate_tiling_scheme(SchemeParams(**source, tiers=(Profile.ANALYSIS,)), raster.context()).tiles) == 4

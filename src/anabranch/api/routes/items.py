@@ -182,7 +182,7 @@ async def remove_collection(
     if query.confirm != "yes":
         what = f"this removes collection {collection} with its title, description and license"
         raise InputError("request.unconfirmed", what, remedy="Set `?confirm=yes`.")
-    await gateway.publishing.remove_collection(collection)
+    await gateway.publishing.remove_collection(collection, caller.name)
     log.info("collection.removed", collection=collection, by=caller.name)
     return RemovedCollection(collection)
 

@@ -11,7 +11,7 @@ import structlog
 
 from anabranch.engine.model import SessionId
 from anabranch.engine.ports import Remains, RetentionStore, Survey
-from anabranch.errors import AnabranchError
+from anabranch.errors import AnabranchError, Unavailable
 from anabranch.storage.large_results import Results
 
 __all__ = ["Purge", "Purged", "Remove", "Retention", "RetentionPeriods"]
@@ -72,6 +72,7 @@ class Purge:
         self._store = store
         self._removes = (results.remove, remove_objects)
         self._delete = delete
+        self._after = ""  # the last expired object that was tried
         self._keep = keep
 
     async def survey(self) -> Survey:
@@ -116,13 +117,24 @@ class Purge:
         """Remove the files of former publications, and then their objects, also what a crash left."""
         while count := await self._store.expire_publications(self._keep.revisions, self._keep.withdrawn):
             yield Purged(publications=count)
-        while addresses := await self._store.find_expired_objects():
-            try:
-                await asyncio.to_thread(self._delete, addresses)
-            except (OSError, AnabranchError) as error:
-                log.warning("retention.objects_failed", objects=len(addresses), reason=str(error))
+        while addresses := await self._store.find_expired_objects(self._after):
+            self._after = addresses[-1]
+            removed = await asyncio.to_thread(self._delete_each, addresses)
+            if not removed:  # the store may be down; the next round goes on behind these (E13)
                 return
-            yield Purged(files=await self._store.forget_objects(addresses))
+            yield Purged(files=await self._store.forget_objects(removed))
+        self._after = ""
+
+    def _delete_each(self, addresses: Sequence[str]) -> Sequence[str]:
+        """Remove objects, one by one where they can't go together; those that are gone."""
+        try:
+            self._delete(addresses)
+        except (OSError, AnabranchError) as error:
+            if len(addresses) == 1 or isinstance(error, Unavailable):
+                log.warning("retention.objects_failed", objects=len(addresses), first=addresses[0], reason=str(error))
+                return []
+            return [gone for address in addresses for gone in self._delete_each([address])]
+        return addresses
 
     async def _finish(self) -> AsyncGenerator[Purged, None]:
         """Remove what purged jobs have left."""

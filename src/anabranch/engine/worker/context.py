@@ -199,7 +199,7 @@ class Context:
 
         They are removed some time after the job has ended.
         """
-        return WorkFiles(self._resources.storage, self._writer, lambda: self.scratch)
+        return WorkFiles(self._resources.storage, self._resources.sources, self._writer, lambda: self.scratch)
 
     @property
     def storage(self) -> TaskStorage:

@@ -22,6 +22,7 @@ class RasterRequest(ValidateOptions):
     """A caller's request for a raster: the workflow's inputs; `datetime` becomes the moment in UTC."""
 
     source: str
+    source_version: str | None = None
     collection: str
     tiling: Tiling = "auto"
     datetime: str | None = None

@@ -91,6 +91,9 @@ class By:
     reason: str | None = None
 
 
+NOBODY = By()
+
+
 @dataclass(frozen=True)
 class Acted:
     """An action on an item: its number, and the publication whose content it shows, or takes away."""
@@ -116,24 +119,31 @@ class Change:
     shown: Sequence[Mapping[str, Any]] | None
 
 
-def ensure_collection(connection: Work, facts: CollectionFacts) -> bool:
-    """Create a collection, or update the fields that were given; returns whether anything changed."""
+def ensure_collection(
+    connection: Work, facts: CollectionFacts, by: By = NOBODY, attempt: tuple[str, Attempt] | None = None
+) -> bool:
+    """Create a collection, or update the fields that were given; returns whether anything changed.
+
+    Raises Interrupted when the attempt is not current (E3).
+    """
     document, said = build_collection(facts)
     validate(document)
     with _publishing(connection):
-        texts = {"document": Jsonb(document), "said": Jsonb(said)}
-        ((stored, changed),) = run(connection, "ensure_collection", **texts, alone=False)
+        given = {"document": Jsonb(document), "said": Jsonb(said), "job_id": by.job_id, "actor": by.actor}
+        ((stored, changed),) = run(connection, "ensure_collection", **given, alone=False)
         if stored is None or not _is_shown(connection, stored):
-            ((stored, changed),) = run(connection, "ensure_collection", **texts, alone=True)
+            ((stored, changed),) = run(connection, "ensure_collection", **given, alone=True)
             validate(stored)
             _show_collection(connection, stored)
+            _require_current(connection, by.job_id, attempt)
     return bool(changed)
 
 
-def remove_collection(connection: Work, collection: str) -> None:
-    """Remove a collection that has no items; a Conflict if it has some."""
+def remove_collection(connection: Work, collection: str, by: By = NOBODY) -> None:
+    """Remove a collection that has no items; a Conflict if it has some. Its history stays (P7)."""
     with _publishing(connection):
-        ((removed,),) = run(connection, "remove_collection", collection=check_collection_id(collection))
+        given = {"collection": check_collection_id(collection), "actor": by.actor, "reason": by.reason}
+        ((removed,),) = run(connection, "remove_collection", **given)
         if not removed:
             raise _no_collection(collection)
         run(connection, "delete_collection", collection=collection)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from anabranch import Context, handler
+from anabranch.engine.model import Attempt
 from anabranch.errors import NotFound
 from anabranch.plugins.stac.collection import CollectionFacts
 from anabranch.plugins.stac.facts import RasterItem
@@ -67,7 +68,7 @@ def ensure_collection(params: CollectionFacts, ctx: Context) -> CollectionResult
     from anabranch.plugins.stac import catalog  # late: only publishing needs a database and the schemas
 
     with ctx.database() as connection:
-        changed = catalog.ensure_collection(connection, params)
+        changed = catalog.ensure_collection(connection, params, catalog.By(ctx.job_id), _attempt(ctx))
     return CollectionResult(collection=params.id, changed=changed)
 
 
@@ -94,17 +95,22 @@ def _register(
     with ctx.database() as connection:
         origin = catalog.find_origin(connection, ctx.job_id)
     publications = build_publications(collection, rasters, origin, partial(sign_manifest, origin, ctx.signing_key))
-    attempt = (ctx.node_id, ctx.fence) if ctx.fence else None
+    attempt = _attempt(ctx)
     with ctx.database() as connection:
         try:
             published = catalog.publish(connection, collection, ctx.job_id, publications, attempt, reason=reason)
         except NotFound:
             if not create_collection:
                 raise
-            catalog.ensure_collection(connection, CollectionFacts(id=collection))
+            catalog.ensure_collection(connection, CollectionFacts(id=collection), catalog.By(ctx.job_id), attempt)
             published = catalog.publish(connection, collection, ctx.job_id, publications, attempt, reason=reason)
     references = [ItemReference(collection=collection, id=item) for item in published.items]
     return ItemsResult(items=references, changed=len(published.changed))
+
+
+def _attempt(ctx: Context) -> tuple[str, Attempt] | None:
+    """The attempt that publishes, with its node."""
+    return (ctx.node_id, ctx.fence) if ctx.fence else None
 
 
 def build_publications(

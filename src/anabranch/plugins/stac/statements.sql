@@ -55,7 +55,7 @@ select coalesce(i.collection || '/' || i.id, p.key)
 
 -- name: ensure_collection
 -- Create a collection, or update its fields; returns its document, and whether it changed.
-select * from app.ensure_collection(%(document)s, %(said)s, %(alone)s)
+select * from app.ensure_collection(%(document)s, %(said)s, %(alone)s, %(job_id)s, %(actor)s)
 
 -- name: extents
 -- Each collection's extent, and the bbox and times of its items.
@@ -123,7 +123,7 @@ select max(n.id) from next n left join load on true
 
 -- name: remove_collection
 -- Remove a collection without items from our own rows; returns whether there was one.
-select app.remove_collection(%(collection)s)
+select app.remove_collection(%(collection)s, %(actor)s, %(reason)s)
 
 -- name: replace_extent
 -- Replace the extent of a collection; returns its document.

@@ -11,7 +11,7 @@ from anabranch.contract.mosaic import MOSAIC_TYPE
 from anabranch.errors import NotFound
 from anabranch.serving.etags import tag_of
 from anabranch.serving.objects import Objects, Remote
-from anabranch.serving.published import Published, address_of
+from anabranch.serving.published import Published, address_of, files_of
 from anabranch.serving.stac.pool import Catalog
 from anabranch.serving.tiles.mosaic.sources import MosaicSource, MosaicSources
 
@@ -64,7 +64,7 @@ class Assets:
         document = await self._catalog.item(collection, item)
         addresses = rasters_of(document)
         # Other programs may write items: only published files are opened.
-        published = await self._published.find_all(set(addresses.values()))
+        published = files_of(await self._published.find_all(set(addresses.values())), f"{collection}/{item}")
         addresses = {name: address for name, address in addresses.items() if address in published}
         assets = {name: document["assets"][name] for name in addresses}
         renders = (document.get("properties") or {}).get("renders")

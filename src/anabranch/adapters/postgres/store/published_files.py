@@ -26,10 +26,11 @@ class StoredFile:
 class PublishedFile(StoredFile):
     """The same of a publication, which never shows other bytes under this name.
 
-    `predecessor` is the number of the former publication of its item that can still be read.
+    `key` is that of its item, and `predecessor` the number of the item's former publication that can still be read.
     """
 
     publication: str
+    key: str = ""
     predecessor: int | None = None
 
 
@@ -56,12 +57,12 @@ class PostgresFiles:
         rows = await self._database.query("draft_file", job=job, file=name)
         return StoredFile(**rows[0]) if rows else None
 
-    async def find_all(self, addresses: Collection[str]) -> dict[str, PublishedFile]:
-        """Those of these addresses that readers see now, by address."""
+    async def find_all(self, addresses: Collection[str]) -> list[PublishedFile]:
+        """Those of these addresses that readers see now, once for each item that shows it."""
         parts = [address.partition("://") for address in sorted(addresses)]
         tiers, keys = [tier for tier, _, _ in parts], [key for _, _, key in parts]
         rows = await self._database.query("published_files", tiers=tiers, keys=keys) if parts else []
-        return {row["address"]: PublishedFile(**row) for row in rows}
+        return [PublishedFile(**row) for row in rows]
 
 
 def _require(rows: list[dict[str, Any]], name: str) -> PublishedFile | None:

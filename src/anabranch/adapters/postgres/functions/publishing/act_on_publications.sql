@@ -13,13 +13,7 @@ declare
     _made uuid[];
 begin
     perform app.assert_read_committed();
-    select l.scope as owner, coalesce(e.data ->> 'by', l.scope) as actor,
-           by_key.id is null or exists (select from app.keys k where k.key_id = by_key.id and k.scope = 'admin')
-               as may_withdraw
-      into _submitter
-      from (select x.* from app.job_line(_job_id) x order by x.depth desc limit 1) l
-      left join app.events e on e.job = l.id and e.seq = 1
-      cross join lateral (select substring(e.data ->> 'by' from '\(([^()]*)\)$') as id) by_key;
+    select s.* into _submitter from app.find_submitter(_job_id) s;
     if found then
         _owner := _submitter.owner;
         _actor := _submitter.actor;
@@ -60,12 +54,16 @@ begin
                               and (o.id = b.id or o.job_id = _job_id) and (o.manifest is not null or g.manifest is null))
         returning id)
     select coalesce(array_agg(m.id), '{}') into _made from made m;
+    perform app.lock_objects(array(
+        select o.key from jsonb_to_recordset(_changes) c(outputs jsonb)
+         cross join lateral jsonb_to_recordset(c.outputs) o(key text)));
     insert into app.published_files (publication, name, kind, tier, key, media_type, size, sha256)
     select p.id, o.name, o.kind, o.tier, o.key, o.media_type, o.size, o.sha256
       from jsonb_to_recordset(_changes) c(key text, outputs jsonb)
       join app.publications p on p.id = any(_made) and p.key = c.key
      cross join lateral jsonb_to_recordset(c.outputs)
            o(name text, kind text, tier text, key text, media_type text, size bigint, sha256 text);
+    perform app.refuse_expired_objects(_made);
     perform app.note_sight(_made);
     update app.publication_keys k set current = p.id, number = p.number, owner = coalesce(k.owner, _owner)
       from app.publications p where p.id = any(_made) and p.kind = k.kind and p.key = k.key;

@@ -22,6 +22,8 @@ begin
          where f.publication = _former.publication
            and f.hidden_at < app.now() - case when f.withdrawn then _withdrawn else _revisions end;
         continue when not found;
+        perform app.lock_objects(array(
+            select f.key from app.published_files f where f.publication = _former.publication));
         with gone as (
             delete from app.published_files f where f.publication = _former.publication returning f.tier, f.key)
         insert into app.expired_objects (tier, key)
