@@ -80,7 +80,6 @@ async def open_stack(
     async with AsyncExitStack() as opened:  # whatever fails: a pool that is left open keeps its process from ending
         children = HandlerProcesses(2, plugins, memory=2 * 2**30, resources=handler_resources(settings, url, scratch))
         opened.callback(children.close)
-        await children.warm()
         store = PostgresStore(url, name="worker")
         opened.push_async_callback(store.close)
         await store.open()

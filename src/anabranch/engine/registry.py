@@ -228,8 +228,11 @@ class Registry:
             log.warning("plugin.overrides", kind=kind, name=name, plugin=plugin)
 
 
-def load_plugins(extra: Iterable[str] = ()) -> Registry:
-    """What plugins bring: ours, then other installed ones by name, then the extra modules, packages or folders."""
+def load_plugins(extra: Iterable[str] = (), *, resolved: bool = True) -> Registry:
+    """What plugins bring: ours, then other installed ones by name, then the extra modules, packages or folders.
+
+    One that isn't `resolved` has the handlers, and no workflow before `resolve` is called.
+    """
     registry = Registry()
     for plugin in [*(point.value for point in find_entry_points(PLUGIN_GROUP)), *extra]:
         for name, load in _loaders(plugin):
@@ -245,7 +248,8 @@ def load_plugins(extra: Iterable[str] = ()) -> Registry:
         if is_folder(plugin):
             registry.add_folder(Path(plugin).expanduser())
             registry.add_folder(Path(plugin).expanduser() / WORKFLOWS)
-    registry.resolve()
+    if resolved:
+        registry.resolve()
     return registry
 
 

@@ -40,6 +40,11 @@ class Call:
         """The attempt that it is for."""
         return self.facts.task_id, self.facts.attempt
 
+    @property
+    def needs_workflow(self) -> bool:
+        """Whether a job type's planner or aggregator runs, which its workflow knows."""
+        return self.purpose is not Purpose.WORK and self.folding is None
+
     @classmethod
     def of(
         cls,

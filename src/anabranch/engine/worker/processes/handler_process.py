@@ -125,7 +125,7 @@ def serve(
     if memory:
         resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     hold_lines()
-    registry = load_plugins(plugins)
+    registry = load_plugins(plugins, resolved=False)
     gc.freeze()  # the fork server has it disabled: what was imported is no garbage, and stays shared
     gc.enable()
     connection.send(Outcome())
@@ -141,6 +141,10 @@ def serve(
             return
         if not isinstance(call, Call):  # an answer that nobody waits for any more
             continue
+        if call.needs_workflow and not registry.declarations:  # few calls do, and reading all files takes long
+            hold_lines()
+            registry.resolve()
+            keep_lines()
         line.begin()
         connection.send(Begun())
         performed = perform(registry, call, line, resources)
