@@ -227,7 +227,7 @@ if __name__ == "__main__" and len(sys.argv) > 2:
 elif __name__ == "__main__":
     import anabranch.api.main  # noqa: F401  # the API imports it by its name
     from anabranch.cli.commands import COMMANDS
-    from anabranch.engine.plugin import load_plugins
+    from anabranch.engine.registry import load_plugins
 
     load_plugins()  # most commands do, and the modules are here then
     for words, entry in COMMANDS.items():
