@@ -819,7 +819,16 @@ def test_a_published_file_that_is_missing_or_truncated_is_reported(
 
 
 def test_s1_all_data_needs_a_key_where_keys_are_asked_for(url: str, home: Path) -> None:
-    paths = ["/stac", "/stac/search", f"{ITEMS}/hills/info", FILE, "/openapi.json"]
+    layer = "/raster/collections/scenes/WebMercatorQuad/tilejson.json"
+    paths = [
+        "/stac",
+        "/stac/search",
+        f"{ITEMS}/hills/info",
+        layer,
+        "/raster/search/point/9.2,47.1",
+        FILE,
+        "/openapi.json",
+    ]
     with serve_api(url, home.with_name("keyed"), auth="keys", storage__silver=(home / "silver").as_uri()) as keyed:
         for path in paths:
             problem(keyed.client.get(path), 401, "auth.missing")

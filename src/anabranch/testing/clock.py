@@ -8,7 +8,7 @@ from anabranch.adapters.postgres.connect import connect
 
 __all__ = ["Clock", "SteppedClock"]
 
-# In a table, so that every connection of every process sees it at once; read as the owner, forevery caller.
+# In a table, so that every connection of every process sees it at once; read as the owner, for every caller.
 STOP = """
     create schema test;
     create table test.clock as select date_trunc('second', clock_timestamp()) as at;

@@ -1,5 +1,7 @@
 """A mosaic is drawn as one COG of the same raster would be: no seam, whatever the zoom (R2)."""
 
+import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +14,12 @@ from rasterio.windows import Window
 
 from anabranch.contract.mosaic import StoredFile
 from anabranch.errors import InputError
+from anabranch.geo.boxes import GLOBE
 from anabranch.serving.objects import Remote
+from anabranch.serving.tiles.assets import Rasters
 from anabranch.serving.tiles.geotiff import GeoTiff
-from anabranch.serving.tiles.mosaic import reader as mosaic_reader
+from anabranch.serving.tiles.layers.items import LayerItem
+from anabranch.serving.tiles.layers.reader import LayerReader, LayerSource
 from anabranch.serving.tiles.mosaic.reader import open_mosaic, open_reader
 from anabranch.serving.tiles.mosaic.sources import MosaicSource
 from anabranch.serving.tiles.mosaic.vrt import Part, compose
@@ -116,9 +121,7 @@ def test_what_is_said_of_a_mosaic_is_what_is_said_of_one_cog(pair: Pair) -> None
         assert farthest(*(each.read(max_size=1024) for each in (ours, theirs))) <= pair.slack
 
 
-def test_a_request_opens_the_tiles_that_it_touches_and_no_more_than_the_limit(
-    pair: Pair, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_request_opens_the_tiles_that_it_touches_and_no_more_than_the_limit(pair: Pair) -> None:
     opened: list[str] = []
 
     def locate(file: StoredFile) -> Path:
@@ -133,10 +136,28 @@ def test_a_request_opens_the_tiles_that_it_touches_and_no_more_than_the_limit(
         opened.clear()
         raster.read(max_size=1024)
         assert opened == []
-        monkeypatch.setattr(mosaic_reader, "MAX_TILES", 2)
+        raster.max_files = 2
         with pytest.raises(InputError, match="tiles of the mosaic, and the limit is 2") as refused:
             raster.read(max_size=2000)
     assert refused.value.code == "raster.assets"
+
+
+def test_a_mosaic_and_a_plain_raster_are_one_layer_whose_files_are_counted_together(pair: Pair) -> None:
+    sources: dict[str, Path | MosaicSource] = {"plain": pair.single, "tiled": pair.mosaic}
+    items = [LayerItem("scenes", name, Rasters({})) for name in sources]
+    layer = LayerSource(items, lambda item: sources[item.id], GLOBE, is_whole=True, deadline=math.inf)
+    tiled_first = replace(layer, items=items[::-1])
+    with open_reader(pair.single, draws=True) as raster:
+        tile, bands = tiles_over(raster, 13)[0], raster.drawn()  # at the corner, which nothing fills
+        expected = raster.tile(*tile, indexes=bands)
+        for source in (layer, tiled_first):
+            drawn = LayerReader(source, draws=True).tile(*tile, indexes=bands)
+            assert farthest(drawn, expected) <= pair.slack
+    for last, count in ((items[0], 25), (items[1], 26)):
+        crowded = LayerReader(replace(layer, items=[*[items[1]] * count, last]), draws=True)
+        with pytest.raises(InputError) as refused:
+            crowded.tile(*tile, indexes=bands)
+        assert refused.value.code == "raster.assets"
 
 
 def test_a_mosaic_in_cloud_storage_is_read_in_ranges(pair: Pair) -> None:

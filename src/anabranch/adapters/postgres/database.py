@@ -172,7 +172,7 @@ def translate(url: str) -> Iterator[None]:
 
 @cache
 def call_text(function: str) -> str:
-    """The statement that calls a function, with a cast forevery argument."""
+    """The statement that calls a function, with a cast for every argument."""
     header = read_function(function).split(f"create function app.{function}", 1)[1]
     listed = header[header.index("(") + 1 : _closing(header)]
     declared = [one.split(" default ")[0] for one in listed.split(",")]

@@ -76,7 +76,7 @@ class Problem(BaseModel):
 
     model_config = ConfigDict(frozen=True)
     type: str = Field(description="The page of this code, relative to the API; below /ogc, the URI that OGC gives it.")
-    title: str = Field(description="What the code means; the same forevery problem of this type.")
+    title: str = Field(description="What the code means; the same for every problem of this type.")
     status: int
     detail: str = Field(description="What is wrong this time.")
     instance: str = Field(description="The path that was asked for.")

@@ -13,7 +13,7 @@ MAX_MESSAGES = 100
 class LoopErrors:
     """Logs errors, the same one at most once in ten seconds.
 
-    Without descriptors asyncio says forevery connection that could wait, each second, that it can't accept it: that
+    Without descriptors asyncio says for every connection that could wait, each second, that it can't accept it: that
     fills a disk in no time.
     """
 

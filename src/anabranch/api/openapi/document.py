@@ -109,7 +109,7 @@ def _lift_bodies(document: Schema, schemas: Schema) -> None:
 
 
 def _describe_fields(schemas: Schema) -> None:
-    """By the docstrings under the fields of answers; pydantic would read them forevery process that starts."""
+    """By the docstrings under the fields of answers; pydantic would read them for every process that starts."""
     for module in (answer, control, jobs, processes, stack, workflows):
         for kind in ast.parse(inspect.getsource(module)).body:
             if isinstance(kind, ast.ClassDef) and kind.name in schemas:

@@ -1,4 +1,4 @@
-"""The rows of a drawing: a rank forevery vertex, and a slot wherever an edge passes a row or shows its label."""
+"""The rows of a drawing: a rank for every vertex, and a slot wherever an edge passes a row or shows its label."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

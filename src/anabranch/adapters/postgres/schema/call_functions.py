@@ -17,7 +17,7 @@ BROKEN_SQLSTATES = ("0A", "25P", "2F", "42", "57014", "58", "XX")
 
 
 def call_functions(url: str) -> tuple[int, list[Difference]]:
-    """How many functions were called, with null forevery argument where nothing can be written; and which can't be."""
+    """How many functions were called, with null for every argument where nothing can be written; and which can't be."""
     with connected(url) as connection, connection.transaction(force_rollback=True):
         connection.execute("set transaction read only")
         connection.execute(SET_TIMEOUTS)

@@ -64,7 +64,7 @@ class Description:
 def describe(connection: Connection[TupleRow], schema: str) -> Description:
     """A schema, written as if its name were app; names of others stand with their schema."""
     with connection.transaction():
-        # What is not on the path is written with its schema, the same forevery user.
+        # What is not on the path is written with its schema, the same for every user.
         connection.execute("set local search_path = ''")
         facts = {}
         for plural, kind in KINDS.items():

@@ -359,7 +359,7 @@ def _fork(*given: object) -> tuple[ForkServerProcess, Connection, Connection]:
 
 
 def _try_to_fork(given: tuple[object, ...]) -> tuple[ForkServerProcess, Connection, Connection]:
-    """Lines of its own forevery try: a server may die after it forked, and that child must not answer for another."""
+    """Lines of its own for every try: a server may die after it forked, and that child must not answer for another."""
     context = multiprocessing.get_context("forkserver")
     ours, theirs = context.Pipe()
     read, written = context.Pipe(duplex=False)

@@ -26,7 +26,7 @@ def raw_bytes(src: DatasetReader, count: int | None = None) -> int:
 
 
 def check_limits(src: DatasetReader, size: int, settings: RasterSettings, count: int | None = None) -> list[Permanent]:
-    """An error forevery limit that the raster exceeds, or this many bands of it."""
+    """An error for every limit that the raster exceeds, or this many bands of it."""
     count = src.count if count is None else count
     block, max_bytes, max_block_bytes = block_bytes(src), settings.raster_max_mb * MB, settings.raster_max_block_mb * MB
     pixels, raw = src.width * src.height, raw_bytes(src, count)
