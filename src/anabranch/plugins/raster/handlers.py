@@ -10,7 +10,7 @@ from anabranch.engine.worker.context import Context
 from anabranch.engine.worker.handler import handler
 from anabranch.errors import NotFound, Permanent
 from anabranch.plugins.raster.formats.models import ListParams, TimeSteps
-from anabranch.plugins.raster.formats.prepare import fetch_again, find_sidecars, prepare
+from anabranch.plugins.raster.formats.prepare import fetch_again, find_sidecars, find_versions, prepare
 from anabranch.plugins.raster.handler_models import (
     CheckedFile,
     Cog,
@@ -50,7 +50,8 @@ def preflight(params: RasterRequest, ctx: Context) -> Plan:
     plan = plan_work(params, found, ctx.settings(RasterSettings))
     sidecars = tuple(find_sidecars(ctx, params.source, params.sidecars))
     pin = None if sidecars or params.variable or params.time else pin_source(ctx, params.source, found)
-    return plan.model_copy(update={"sidecars": sidecars, "pin": pin})
+    versions = find_versions(ctx, {params.source: found.tag}, sidecars, params.versions)
+    return plan.model_copy(update={"sidecars": sidecars, "versions": versions, "pin": pin})
 
 
 def _require_own_outputs(addresses: Iterable[str], ctx: Context) -> None:
