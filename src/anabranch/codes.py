@@ -228,6 +228,7 @@ CODES: tuple[Code, ...] = (
     Code("storage.path", Kind.INVALID, "The path is not valid for an object.", "Write it as it is listed."),
     Code("storage.published", Kind.CONFLICT, "A published item uses this object.", "Keep it, or copy to another address; the item would be broken.", LOCAL),
     Code("storage.tier", Kind.NOT_FOUND, "There is no tier of this name.", "The tiers are bronze, silver and gold."),
+    Code("storage.too_many", Kind.TASK, "A folder has more files than one job compares.", "Synchronize its subfolders, one after the other."),
     Code("storage.unconfirmed", Kind.USAGE, "The command would remove objects.", "Confirm with `--yes`."),
     Code("storage.unreachable", Kind.UNAVAILABLE, "A tier's store does not answer.", "Check that it is up, or fix the tier's URL and options."),
     Code("storage.unwritable", Kind.UNAVAILABLE, "The file can't be written.", "Check that the bronze tier, or the target folder, is writable."),

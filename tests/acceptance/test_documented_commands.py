@@ -51,6 +51,7 @@ PRINTED = {
     "docs/howto/sub-workflows.md": ["2 workflows are valid", '"name": "north"', "completed"],
     WAY_BACK: ["is shown as in number 1", "it can be restored for 30 days", "removed collection terrain"],
     VERIFY: ["verified: 3 files are as they were published"],
+    "docs/howto/sync-a-folder.md": ['"published": ', '"code": "raster.crs_missing"', "storage.compare_folder"],
     "examples/batch_folder/README.md": ["the level 'n/a' is no number", "batch=may", "readings/oder.csv"],
     "examples/own_handler/README.md": ["2 passed", '"mean": ', '"collection": "ndvi"'],
     "examples/plugin_package/README.md": ['"u4pruy"', '"u33dbb"'],

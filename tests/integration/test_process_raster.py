@@ -134,8 +134,8 @@ async def test_c1_each_time_of_a_variable_becomes_an_item(stack: Stack, bronze: 
     assert sorted(item["id"] for item in result["items"]) == published(catalog_url)
     documents = [row["document"]["properties"] for row in rows(catalog_url, "select document from app.catalog_items")]
     assert sorted(properties["datetime"] for properties in documents) == result["times"]
-    versions = "select distinct parameters ->> 'source_version' as tag from app.jobs where parent is not null"
-    assert rows(catalog_url, versions) == [{"tag": Folder(bronze).stat("era.nc").tag}]
+    versions = "select distinct parameters -> 'versions' as versions from app.jobs where parent is not null"
+    assert rows(catalog_url, versions) == [{"versions": {wanted["source"]: Folder(bronze).stat("era.nc").tag}}]
 
     unchosen = await stack.run("process_raster_times", source="bronze://in/era.nc")
     assert unchosen.job.error is not None

@@ -194,6 +194,12 @@ def test_g4_a_wrong_declaration_is_refused_and_named(stages: list[dict[str, Any]
     assert any(word in error.value.message for word in ("wrong", "stage 2", "stage 3"))
 
 
+def test_e15_a_class_can_ask_for_a_new_job_each_time() -> None:
+    stages = [{"number": 1, "task_type": "x"}]
+    assert declare(type("Look", (), {"job_type": "look", "stages": stages, "rerun": True})).workflow.rerun
+    assert not declare(type("Work", (), {"job_type": "work", "stages": stages})).workflow.rerun
+
+
 @pytest.mark.parametrize(
     "answer",
     [

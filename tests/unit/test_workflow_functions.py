@@ -393,6 +393,14 @@ def test_the_options_are_those_that_nodes_have() -> None:
     }  # fmt: skip
 
 
+def test_e15_a_function_can_ask_for_a_new_job_each_time() -> None:
+    @workflow(rerun=True)
+    def look() -> Any:
+        return split(text="a b")
+
+    assert look.workflow.rerun
+
+
 # Choices
 
 

@@ -14,6 +14,7 @@ workflow_id: everything
 name: All of it
 version: 2
 priority: 3
+rerun: true
 inputs:
   a: {type: string, default: null, choices: [x, "no", "1"], description: "Odd: text #1"}
   b: {type: number, min: 1, max: 2.5, required: true}

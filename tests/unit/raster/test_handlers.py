@@ -44,12 +44,12 @@ def test_e16_stored_parameters_of_handlers_keep_their_names() -> None:
     options = {"source", "input_crs", "target_crs", "raster_type", "tier", "tiling"}
     added = {"variable", "time", "sidecars"}  # optional
     assert names == {
-        "RasterRequest": options | {"collection", "datetime", "item_id"} | added,
+        "RasterRequest": options | {"collection", "datetime", "item_id", "versions"} | added,
         "ValidateParams": options | {"sha256", "tag", "pin"} | added,
         "CogParams": {"source", "sha256", "pin", "raster", "tier", "target_crs"},
         "CogsParams": {"source", "sha256", "pin", "raster", "tiers", "target_crs"},
         "VerifyParams": {"source", "sha256", "pin", "raster", "cogs", "target_crs"}
-        | {"item_id", "title", "datetime", "modified", "notices"},
+        | {"item_id", "title", "datetime", "modified", "versions", "notices"},
     }
 
 
@@ -76,6 +76,19 @@ def test_w5_of_several_cogs_only_those_that_are_missing_are_written_again(ctx: F
     assert kept == first
     assert (again.tier, again.sha256) == (second.tier, second.sha256)
     assert again.address != second.address
+
+
+def test_a_raster_or_sidecar_that_is_not_as_it_was_listed_is_refused(ctx: FakeContext, heights: Path) -> None:
+    world = heights.with_suffix(".tfw")
+    world.write_text("10\n0\n0\n-10\n0\n0\n")
+    versions = preflight(RasterRequest(source=SOURCE, collection="a"), ctx).versions
+    assert [address.rpartition(".")[2] for address in versions] == ["tif", "tfw"]
+    again = preflight(RasterRequest(source=SOURCE, collection="a", versions=versions), ctx)
+    assert again.versions == versions
+    for listed in ({SOURCE: versions[SOURCE]}, versions | {SOURCE: "other"}):  # a sidecar came; the raster changed
+        with pytest.raises(Permanent) as error:
+            preflight(RasterRequest(source=SOURCE, collection="a", versions=listed), ctx)
+        assert error.value.code == "source.changed"
 
 
 def test_a_raster_that_was_replaced_after_the_preflight_is_refused(ctx: FakeContext, heights: Path) -> None:
@@ -129,9 +142,9 @@ def test_tr6_the_report_names_a_day_that_the_calendar_does_not_have(
 
 def test_a_request_for_a_version_takes_no_other(ctx: FakeContext, heights: Path) -> None:
     tag = ctx.storage.stat(SOURCE).tag
-    assert preflight(RasterRequest(source=SOURCE, collection="a", source_version=tag), ctx).tag == tag
+    assert preflight(RasterRequest(source=SOURCE, collection="a", versions={SOURCE: tag}), ctx).tag == tag
     with pytest.raises(Permanent) as caught:
-        preflight(RasterRequest(source=SOURCE, collection="a", source_version="of another"), ctx)
+        preflight(RasterRequest(source=SOURCE, collection="a", versions={SOURCE: "of another"}), ctx)
     assert caught.value.code == "source.changed"
 
 

@@ -59,6 +59,7 @@ class Publication:
     document: Mapping[str, Json]
     outputs: Sequence[PublishedOutput] = ()
     manifest: Manifest | None = None
+    made_from: JsonObject | None = None
 
     def __post_init__(self) -> None:
         """Validate it against the schemas, before a connection is open."""
@@ -157,19 +158,22 @@ def publish(
     attempt: tuple[str, Attempt] | None = None,
     *,
     reason: str | None = None,
+    expected: int | None = None,
 ) -> Published:
     """Publish items, all or none. Unchanged items are left alone; items that pgstac lost are restored.
 
+    `expected` is the number that each had when the caller looked, 0 for none: a Conflict if another has acted since.
     `attempt` is the publishing attempt with its node; raises Interrupted when it is not current, or the job has ended.
     """
     _check(collection, publications)
     ids = [publication.id for publication in publications]
     if not ids:
         return Published(collection, (), ())
+    by = By(job_id, reason=reason)
     try:
-        changed = _publish(connection, collection, By(job_id, reason=reason), publications, attempt, alone=False)
+        changed = _publish(connection, collection, by, publications, attempt, expected, alone=False)
     except PartitionChanged:
-        changed = _publish(connection, collection, By(job_id, reason=reason), publications, attempt, alone=True)
+        changed = _publish(connection, collection, by, publications, attempt, expected, alone=True)
     return Published(collection, tuple(ids), tuple(changed))
 
 
@@ -213,13 +217,14 @@ def _publish(
     by: By,
     publications: Sequence[Publication],
     attempt: tuple[str, Attempt] | None,
+    expected: int | None,
     *,
     alone: bool,
 ) -> list[str]:
     """Publish items in one transaction; returns the ids that changed."""
     documents = {publication.id: publication.document for publication in publications}
     with _publishing(connection):
-        change = _record(connection, collection, by, publications, alone=alone)
+        change = _record(connection, collection, by, publications, expected, alone=alone)
         _require_current(connection, by.job_id, attempt)
         changed = [made["id"] for made in change.made]
         _show_extent(connection, change, [documents[item] for item in changed])
@@ -268,13 +273,23 @@ def _check(collection: str, publications: Sequence[Publication]) -> None:
         seen.add(publication.id)
 
 
-def _record(connection: Work, collection: str, by: By, publications: Sequence[Publication], *, alone: bool) -> Change:
+def _record(
+    connection: Work,
+    collection: str,
+    by: By,
+    publications: Sequence[Publication],
+    expected: int | None,
+    *,
+    alone: bool,
+) -> Change:
     """Write our own rows."""
     items: list[Mapping[str, Any]] = [
         {
             "id": each.id,
             "body": each.document,
             "outputs": [asdict(output) for output in each.outputs],
+            "made_from": each.made_from,
+            "expected": expected,
             **({"manifest": asdict(each.manifest)} if each.manifest else {}),
         }
         for each in publications

@@ -63,10 +63,12 @@ class Output(StrictModel):
 
 
 class Source(StrictModel):
-    """The file that the item was made from."""
+    """The file that the item was made from: its address, and its version and those of its sidecars by address."""
 
     sha256: Sha256
     name: str | None = None
+    address: str | None = None
+    versions: dict[str, str] = Field({})
 
 
 class Render(StrictModel):

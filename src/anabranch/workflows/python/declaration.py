@@ -145,7 +145,14 @@ class _Declare(Protocol):
 def workflow(function: Callable[P, R], /) -> WorkflowFunction[P, R]: ...
 @overload
 def workflow(
-    workflow_id: str = "", /, *, name: str = "", description: str = "", version: int = 1, priority: int = 5
+    workflow_id: str = "",
+    /,
+    *,
+    name: str = "",
+    description: str = "",
+    version: int = 1,
+    priority: int = 5,
+    rerun: bool = False,
 ) -> _Declare: ...
 def workflow(
     given: Callable[..., Any] | str = "",
@@ -155,11 +162,13 @@ def workflow(
     description: str = "",
     version: int = 1,
     priority: int = 5,
+    rerun: bool = False,
 ) -> Any:
     """Declare a function as a workflow: by default under its own name, described by the first line of its docstring."""
 
     def declare(function: Callable[P, R], /) -> WorkflowFunction[P, R]:
         about: dict[str, Json] = {"name": name, "description": description, "version": version, "priority": priority}
+        about["rerun"] = rerun
         return WorkflowFunction(function, given if isinstance(given, str) and given else function.__name__, about)
 
     return declare(given) if callable(given) else declare

@@ -1,5 +1,5 @@
 -- Change what readers see of some keys, all or none (P5): publish new content, or withdraw, restore or roll back. Each
--- writes the next number of its key. _changes: [{key, expected, number, body, outputs, manifest}, …], where `expected` is
+-- writes the next number of its key. _changes: [{key, expected, number, body, outputs, manifest, made_from}, …], where `expected` is
 -- the number that the caller saw last, and `number` what to roll back to. Content that is shown already, or that the same
 -- job has published before, changes nothing (unless it lacks a manifest that it gets now): an attempt that repeats never
 -- undoes what came after it.
@@ -28,21 +28,21 @@ begin
     perform from app.publication_keys k
       join jsonb_to_recordset(_changes) c(key text) on k.kind = _kind and k.key = c.key
      order by k.key for update of k;
-    perform app.refuse_publications(_kind, _action, _changes, _owner);
+    perform app.refuse_publications(_kind, _action, _changes, _owner, _job_id);
     insert into app.signing_keys (id, public_key, first_used_at)
     select distinct c.manifest #>> '{key,id}', c.manifest #>> '{key,public_key}', app.now()
       from jsonb_to_recordset(_changes) c(manifest jsonb) where c.manifest is not null
     on conflict do nothing;
     with given as materialized (
         select c.*, gen_random_uuid() as id
-          from jsonb_to_recordset(_changes) c(key text, number integer, body jsonb, manifest jsonb)),
+          from jsonb_to_recordset(_changes) c(key text, number integer, body jsonb, manifest jsonb, made_from jsonb)),
     made as (
         insert into app.publications (id, kind, key, number, action, source, job_id, body, manifest, signing_key, handlers,
-                                      actor, reason, at)
+                                      actor, reason, at, made_from)
         select g.id, _kind, g.key, k.number + 1,
                case when _action = 'publish' and p.action <> 'withdraw' then 'replace' else _action end,
                coalesce(s.source, g.id), _job_id, g.body, g.manifest ->> 'envelope', g.manifest #>> '{key,id}',
-               g.manifest -> 'handlers', coalesce(_actor, 'anabranch'), _reason, app.now()
+               g.manifest -> 'handlers', coalesce(_actor, 'anabranch'), _reason, app.now(), g.made_from
           from given g
           join app.publication_keys k on k.kind = _kind and k.key = g.key
           left join app.publications p on p.id = k.current
