@@ -9,9 +9,9 @@ from pydantic import Field
 from anabranch import Context, handler
 from anabranch.errors import NotFound
 from anabranch.plugins.stac.collection import CollectionFacts
-from anabranch.plugins.stac.facts import RasterItem
+from anabranch.plugins.stac.facts import ItemReference, RasterItem
 from anabranch.plugins.stac.item import Origin, build_item, find_outputs
-from anabranch.plugins.stac.manifest import Manifest, our_version, sign_manifest
+from anabranch.plugins.stac.manifest import Manifest, our_version, sign_raster
 from anabranch.strict_model import StrictModel
 
 if TYPE_CHECKING:
@@ -20,13 +20,6 @@ if TYPE_CHECKING:
 __all__ = ["build_publications", "ensure_collection", "register_item", "register_items"]
 
 MAX_ITEMS = 10_000
-
-
-class ItemReference(StrictModel):
-    """An item in the catalog."""
-
-    collection: str
-    id: str
 
 
 class CollectionResult(StrictModel):
@@ -93,7 +86,7 @@ def _register(
 
     with ctx.database() as connection:
         origin = catalog.find_origin(connection, ctx.job_id)
-    publications = build_publications(collection, rasters, origin, partial(sign_manifest, origin, ctx.signing_key))
+    publications = build_publications(collection, rasters, origin, partial(sign_raster, origin, ctx.signing_key))
     attempt = (ctx.node_id, ctx.fence) if ctx.fence else None
     with ctx.database() as connection:
         try:
