@@ -12,6 +12,7 @@ from anabranch.plugins.demo.handlers import multi_phase as work_in_phases
 from anabranch.plugins.raster.handlers import create_cogs, list_times, preflight, validate, verify
 from anabranch.plugins.raster.tiles.handlers import generate_tiling_scheme, process_tile, verify_mosaic
 from anabranch.plugins.stac.actions import unpublish_item
+from anabranch.plugins.stac.ingest.handlers import load_items, read_items, validate_items
 from anabranch.plugins.storage.handlers import list_files, stage
 from anabranch.plugins.storage.inventory import analyse_files, total_inventory
 from anabranch.plugins.storage.sync.handlers import compare_folder, report_sync
@@ -139,6 +140,52 @@ def list_container(
     parts = analysed.fold({"parts": {"collect": "part"}}, name="all").parts
     totals: Any = total_inventory(parts=parts, geospatial=geospatial, more=listed.more, name="totals")
     return {name: totals[name] for name in FOUND}
+
+
+INGESTED = (
+    "read", "collections", "accepted", "changed", "unchanged", "duplicates", "refused", "refusals", "warnings",
+    "outputs", "report",
+)  # fmt: skip
+
+
+@workflow("stac_ingest", name="Ingest STAC")
+def stac_ingest(
+    source: Annotated[
+        Line,
+        Input(
+            description="The address of a JSON, NDJSON or GeoParquet file or of a static catalog's root;"
+            " or a folder, like bronze://items/ with a slash at its end."
+        ),
+    ],
+    collection: Annotated[
+        Line, Input(description="The collection that all items join; without it each one joins its own.")
+    ]
+    | None = None,
+    base_url: Annotated[
+        Line,
+        Input(
+            description="The URL of the folder of the source, which relative addresses of assets are resolved against."
+        ),
+    ]
+    | None = None,
+    unknown_extensions: Annotated[
+        Literal["accept", "refuse"],
+        Input(description="What to do with items that declare extensions whose schemas are not known here."),
+    ] = "accept",
+    reason: Annotated[
+        str, Input(maximum=1000, description="Why they are published; stored in the history of each item.")
+    ]
+    | None = None,
+    dry_run: Annotated[bool, Input(description="Whether to check everything and publish nothing.")] = False,
+) -> Any:
+    """Read STAC items and collections from a file, a folder or a static catalog, check each one, and publish them."""
+    given: Any = {"source": source, "collection": collection, "base_url": base_url}
+    found = read_items(**given, name="read")
+    treated: Any = {**given, "part": item, "unknown_extensions": unknown_extensions}
+    parts = validate_items.map(found.parts, name="validate", **treated).fold({"parts": {"collect": "part"}}, name="all")
+    rest: Any = {"collection": collection, "read": found.read, "refused": found.refused, "reason": reason}
+    loaded: Any = load_items(parts=parts.parts, **rest, dry_run=dry_run, name="load")
+    return {name: loaded[name] for name in INGESTED}
 
 
 @workflow("process_raster", name="Publish a raster", version=6)

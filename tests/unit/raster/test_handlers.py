@@ -9,14 +9,13 @@ import pytest
 import rasterio
 from pydantic import ValidationError
 
-from anabranch.errors import InputError, Permanent
+from anabranch.errors import Permanent
 from anabranch.plugins.raster.handler_models import CogParams, CogsParams, ValidateParams, VerifyParams
 from anabranch.plugins.raster.handlers import create_cog, create_cogs, preflight, validate, verify
 from anabranch.plugins.raster.item.publication import find_span
 from anabranch.plugins.raster.models import Profile
 from anabranch.plugins.raster.request import RasterRequest
 from anabranch.plugins.raster.settings import RasterSettings
-from anabranch.plugins.stac.names import check_collection_id
 from anabranch.testing import FakeContext
 from tests.support.rasters import hills, make_raster
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import InitVar, asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,14 +21,13 @@ from anabranch.plugins.stac.validation import validate
 from anabranch.sql_files import read_statements
 
 __all__ = [
-    "Acted", "Action", "By", "Publication", "Published", "act", "ensure_collection", "find_origin", "publish",
-    "remove_collection", "run",
+    "Acted", "Action", "By", "Publication", "Published", "act", "ensure_collection", "find_foreign",
+    "find_origin", "publish", "remove_collection", "run", "store_collection",
 ]  # fmt: skip
 
 SQL = Path(__file__).with_name("statements.sql")
 # Longer than a queue of publishers takes, and shorter than the statement timeout.
 LOCK_TIMEOUT = "50s"
-BATCH_ITEMS = 500
 PARTITION_PREFIX = '"_items_'
 LOCK_ERRORS = (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected)
 MISSING_ERRORS = (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedFunction, psycopg.errors.InvalidSchemaName)
@@ -54,17 +53,19 @@ class PartitionChanged(Exception):
 
 @dataclass(frozen=True)
 class Publication:
-    """An item to publish, with its objects; it is validated when it is constructed."""
+    """An item to publish, with its objects; it is validated when it is constructed, unless it was before."""
 
     document: Mapping[str, Json]
     outputs: Sequence[PublishedOutput] = ()
     manifest: Manifest | None = None
     made_from: JsonObject | None = None
+    validated: InitVar[bool] = False
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, validated: bool) -> None:
         """Validate it against the schemas, before a connection is open."""
-        validate(self.document)
-        check_item_id(self.id)
+        if not validated:
+            validate(self.document)
+            check_item_id(self.id)
 
     @property
     def id(self) -> str:
@@ -129,12 +130,28 @@ def ensure_collection(
     """
     document, said = build_collection(facts)
     validate(document)
+    return store_collection(connection, document, said, by, attempt)
+
+
+def store_collection(
+    connection: Work,
+    document: JsonObject,
+    said: JsonObject,
+    by: By = NOBODY,
+    attempt: tuple[str, Attempt] | None = None,
+    *,
+    accept_unknown: bool = False,
+) -> bool:
+    """Store the valid document of a new collection, or update the given fields of an existing one, but for its extent.
+
+    Returns whether anything changed.
+    """
     with _publishing(connection):
         given = {"document": Jsonb(document), "said": Jsonb(said), "job_id": by.job_id, "actor": by.actor}
         ((stored, changed),) = run(connection, "ensure_collection", **given, alone=False)
         if stored is None or not _is_shown(connection, stored):
             ((stored, changed),) = run(connection, "ensure_collection", **given, alone=True)
-            validate(stored)
+            validate(stored, accept_unknown=accept_unknown)
             _show_collection(connection, stored)
             _require_current(connection, by.job_id, attempt)
     return bool(changed)
@@ -201,7 +218,7 @@ def act(
         _require_current(connection, by.job_id, attempt)
         _show_extent(connection, found, found.shown or ())
         if found.shown:
-            _load(connection, found.shown)
+            _load(connection, collection, found.shown)
             _count(connection, collection, [item])
         else:
             run(connection, "delete_items", collection=collection, ids=[item])
@@ -230,7 +247,7 @@ def _publish(
         _show_extent(connection, change, [documents[item] for item in changed])
         shown = [*changed, *change.same]
         wanted = {*changed, *_missing(connection, collection, shown)}
-        _load(connection, [documents[item] for item in documents if item in wanted])
+        _load(connection, collection, [documents[item] for item in documents if item in wanted])
         _count(connection, collection, shown)
     return changed
 
@@ -250,6 +267,12 @@ def find_origin(connection: Work, job_id: str) -> Origin:
     """The job with its workflow and handlers; only its id where the job is unknown."""
     found = run(connection, "find_provenance", job_id=job_id)
     return Origin(job_id, *found[0]) if found else Origin(job_id)
+
+
+def find_foreign(connection: Work, collection: str, job_id: str, ids: Sequence[str]) -> list[str]:
+    """Which of these items belong to other owners than that of the job."""
+    ((found,),) = run(connection, "find_foreign", collection=collection, job_id=job_id, ids=list(ids))
+    return list(found)
 
 
 def run(connection: Work, query: str, **parameters: object) -> list[tuple[Any, ...]]:
@@ -348,9 +371,17 @@ def _is_shown(connection: Work, document: Mapping[str, Any]) -> bool:
     return bool(same)
 
 
-def _load(connection: Work, documents: Sequence[Mapping[str, Json]]) -> None:
-    for start in range(0, len(documents), BATCH_ITEMS):
-        run(connection, "load_items", items=Jsonb(documents[start : start + BATCH_ITEMS]))
+def _load(connection: Work, collection: str, documents: Sequence[Mapping[str, Any]]) -> None:
+    """Insert items into pgstac, or replace them, from our rows; the documents are theirs."""
+    if not documents:
+        return
+    times = Jsonb([document["properties"] for document in documents])
+    whose = {"collection": collection, "ids": [document["id"] for document in documents]}
+    if run(connection, "fit_partition", collection=collection, times=times):
+        run(connection, "delete_items", **whose)
+        run(connection, "load_items", **whose)
+    else:
+        run(connection, "load_items_of_times", **whose)
 
 
 def _missing(connection: Work, collection: str, ids: Sequence[str]) -> list[str]:

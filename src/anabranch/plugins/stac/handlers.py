@@ -11,9 +11,9 @@ from anabranch.canonical import Json, JsonObject
 from anabranch.engine.model import Attempt
 from anabranch.errors import NotFound
 from anabranch.plugins.stac.collection import CollectionFacts
-from anabranch.plugins.stac.facts import RasterItem
+from anabranch.plugins.stac.facts import ItemReference, RasterItem
 from anabranch.plugins.stac.item import Origin, build_item, find_outputs
-from anabranch.plugins.stac.manifest import Manifest, our_version, sign_manifest
+from anabranch.plugins.stac.manifest import Manifest, our_version, sign_raster
 from anabranch.strict_model import StrictModel
 
 if TYPE_CHECKING:
@@ -22,13 +22,6 @@ if TYPE_CHECKING:
 __all__ = ["build_publications", "ensure_collection", "register_item", "register_items"]
 
 MAX_ITEMS = 10_000
-
-
-class ItemReference(StrictModel):
-    """An item in the catalog."""
-
-    collection: str
-    id: str
 
 
 class CollectionResult(StrictModel):
@@ -109,7 +102,7 @@ def _register(
 
     with ctx.database() as connection:
         origin = catalog.find_origin(connection, ctx.job_id)
-    publications = build_publications(collection, rasters, origin, partial(sign_manifest, origin, ctx.signing_key))
+    publications = build_publications(collection, rasters, origin, partial(sign_raster, origin, ctx.signing_key))
     attempt = _attempt(ctx)
     with ctx.database() as connection:
         publish = partial(
