@@ -714,7 +714,7 @@ def test_g5_functions_of_a_plugin_are_registered_and_a_wrong_one_is_refused_alon
     assert registry.declaration("my.plain").workflow.names == ["say"]
     assert registry.declaration("doubled").check({"n": 3}) == {"n": 3}
     assert registry.refused == {
-        "anabranch_plugin_mine.misspelt": "\n".join(
+        f"{tmp_path}/mine.py:misspelt": "\n".join(
             f"{tmp_path}/mine.py:{line}:5: {said}"
             for line, said in (
                 (16, "my.double takes no parameter 'numer'. Did you mean 'number'?"),
