@@ -3,6 +3,7 @@
 import asyncio
 import inspect
 import pickle
+import re
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
@@ -615,6 +616,17 @@ def test_what_a_trace_can_not_do_is_refused_where_it_is_written(act: Any, said: 
     assert mistake.file == __file__
     assert mistake.line == act.__code__.co_firstlineno
     assert said in str(mistake)
+
+
+PAGE = (Path(__file__).parents[2] / "docs" / "howto" / "python-workflows.md").read_text()
+INSTEAD = [re.findall("`(.*?)`", row.split(" | ")[0]) for row in re.findall(r"^\| `.*", PAGE, re.MULTILINE)]
+
+
+@pytest.mark.parametrize("written", [one for row in INSTEAD for one in row] + ["x + 1", "x // 2", "x > 3"])
+def test_the_page_says_what_a_trace_refuses(written: str) -> None:
+    names: dict[str, Any] = {"anything": anything}  # what the snippets use
+    exec(f"def act(x, y, a, b, items):\n    anything(n=x)\n    {written.replace('…', 'pass')}", names)
+    assert bool(workflow("act")(names["act"]).load().mistakes) == (written not in ("x + 1", "x // 2", "x > 3"))
 
 
 def test_a_value_of_another_function_is_refused() -> None:
