@@ -10,6 +10,7 @@ import rasterio
 from pydantic import ValidationError
 
 from anabranch.errors import InputError, Permanent
+from anabranch.plugins.raster.checks.crs import parse_crs
 from anabranch.plugins.raster.handler_models import CogParams, CogsParams, ValidateParams, VerifyParams
 from anabranch.plugins.raster.handlers import create_cog, create_cogs, preflight, validate, verify
 from anabranch.plugins.raster.item.publication import find_span
@@ -155,6 +156,24 @@ def test_a_request_takes_no_id_that_the_catalog_refuses(name: str) -> None:
 def test_a_request_takes_no_moment_that_the_catalog_refuses(text: str, reason: str) -> None:
     with pytest.raises(ValidationError, match=reason):
         RasterRequest(source=SOURCE, collection="a", datetime=text)
+
+
+@pytest.mark.parametrize("field", ["input_crs", "target_crs"])
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [("EPSG:99999999", "there is no CRS"), ("EPSG:4978", "a geocentric CRS"), ("EPSG:5703", "a vertical CRS")],
+)
+def test_a_request_takes_no_crs_that_no_raster_has(field: str, code: str, reason: str) -> None:
+    with pytest.raises(ValidationError, match=reason):
+        RasterRequest.model_validate({"source": SOURCE, "collection": "a", field: code})
+    with pytest.raises(Permanent):
+        parse_crs(code, field)
+
+
+@pytest.mark.parametrize("code", ["EPSG:25832", "EPSG:04326", "EPSG:102100", "OGC:CRS84", "ESRI:54009", "EPSG:3785"])
+def test_a_request_takes_every_crs_that_gdal_takes(code: str) -> None:
+    assert RasterRequest(source=SOURCE, collection="a", target_crs=code).target_crs == code
+    assert parse_crs(code, "target_crs")
 
 
 def test_the_moment_of_a_request_is_that_in_utc() -> None:
