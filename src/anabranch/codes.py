@@ -179,6 +179,7 @@ CODES: tuple[Code, ...] = (
     Code("plugin.refused", Kind.DEFINITION, "A plugin that the settings name can't be loaded.", "Fix the plugin, or ANABRANCH_PLUGINS."),
     Code("quota.bytes", Kind.THROTTLED, "The key's owner has reached the daily upload limit.", "Wait as long as `Retry-After` says, or raise ANABRANCH_OWNER_UPLOAD_MB_PER_DAY."),
     Code("quota.jobs", Kind.THROTTLED, "The key's owner has reached the daily limit of jobs.", "Wait as long as `Retry-After` says, or raise ANABRANCH_OWNER_JOBS_PER_DAY."),
+    Code("replay.incomplete", Kind.CONFLICT, "Some of the jobs were not replayed.", "The table says why; see `anabranch status JOB`."),
     Code("replay.choice", Kind.INVALID, "No dead letters were selected for the replay.", "Name jobs, a workflow, a handler or a code."),
     Code("request.framing", Kind.INVALID, "The request has both a Content-Length and a Transfer-Encoding.", "Send one of them.", 400),
     Code("request.host", Kind.NOT_ALLOWED, "The Host header is not an allowed name of the API.", "Call it as 127.0.0.1, localhost or [::1], or allow the name with ANABRANCH_PUBLIC_URL or ANABRANCH_ALLOWED_HOSTS."),

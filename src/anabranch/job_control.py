@@ -80,8 +80,7 @@ class Controls:
         job, again, nodes = await self._choose(job_id, wanted)
         if job.parent is not None:
             raise _unretryable(job, RetryAnswer.CHILD)
-        if not await self._reads.is_newest(job):
-            raise _unretryable(job, RetryAnswer.OLDER)
+        await self._require_newest(job)
         return _plan(job, again, nodes, dry_run=True)
 
     async def retry(self, job_id: str, wanted: RetryChoice, by: str) -> Retry:
@@ -92,7 +91,9 @@ class Controls:
             if verdict.right:
                 self._start([verdict.right])
                 return _plan(job, again, nodes, dry_run=False)
-            if verdict.answer is not RetryAnswer.MOVED:
+            if verdict.answer is RetryAnswer.OLDER:
+                await self._require_newest(job)
+            elif verdict.answer is not RetryAnswer.MOVED:
                 raise _unretryable(job, verdict.answer)
         raise Unavailable("job.busy", f"job {job_id} changes all the time", remedy="Try again.")
 
@@ -143,15 +144,31 @@ class Controls:
             )
             for letter in letters:
                 found.setdefault(letter.job_id, {})[letter.node] = None
-        return [await self._replay(name, tuple(nodes), by) for name, nodes in found.items()]
+        named = [job_id for job_id in asked if job_id is not None and job_id not in found]
+        replayed = [await self._replay(name, tuple(nodes), by) for name, nodes in found.items()]
+        return [*replayed, *[await self._explain_nothing(job_id) for job_id in named]]
 
     async def _replay(self, job_id: str, nodes: tuple[str, ...], by: str) -> Replay:
         try:
             await self.retry(job_id, RetryChoice(nodes), by)
         except AnabranchError as error:
-            reason = {"code": error.code, "message": error.message, "remedy": error.remedy}
-            return Replay(job_id, nodes, replayed=False, error=read(JobError, reason))
+            return _not_replayed(job_id, nodes, error)
         return Replay(job_id, nodes, replayed=True, error=None)
+
+    async def _explain_nothing(self, job_id: str) -> Replay:
+        """Why nothing is replayed of a job that was named."""
+        try:
+            await self._require_newest(await self._reads.find(job_id))
+        except AnabranchError as error:
+            return _not_replayed(job_id, (), error)
+        nothing = Conflict("retry.nothing_failed", f"job {job_id[:12]} has no dead letters of this choice")
+        return _not_replayed(job_id, (), nothing)
+
+    async def _require_newest(self, job: Job) -> None:
+        if newest := await self._reads.find_newer(job):
+            said = f"job {job.job_id[:12]} has a newer one of the same parameters, {newest[:12]}"
+            remedy = f"See it with `anabranch status {newest[:12]}`; if it failed too, retry that one."
+            raise Conflict("retry.older", said, remedy=remedy)
 
     async def _choose(self, job_id: str, wanted: RetryChoice) -> tuple[Job, RetryPlan, list[NodeDetail]]:
         job = await self._reads.find(job_id)
@@ -176,6 +193,11 @@ def _again(node: NodeDetail, is_kept: bool) -> NodeAgain:
     return NodeAgain(node.name, "whole", None, 0)
 
 
+def _not_replayed(job_id: str, nodes: tuple[str, ...], error: AnabranchError) -> Replay:
+    reason = {"code": error.code, "message": error.message, "remedy": error.remedy}
+    return Replay(job_id, nodes, replayed=False, error=read(JobError, reason))
+
+
 def _unretryable(job: Job, answer: RetryAnswer) -> AnabranchError:
     name = f"job {job.job_id[:12]}"
     if answer is RetryAnswer.OPEN:
@@ -183,9 +205,6 @@ def _unretryable(job: Job, answer: RetryAnswer) -> AnabranchError:
         return Conflict("retry.open", f"{name} is {job.state}: only what has ended can be retried", remedy=remedy)
     if answer is RetryAnswer.CHILD:
         return Conflict("retry.child", f"{name} was run by another job", remedy="Retry that one: its `parent`.")
-    if answer is RetryAnswer.OLDER:
-        remedy = "Retry the newest, or submit it again."
-        return Conflict("retry.older", f"{name} is not the newest of its parameters", remedy=remedy)
     return NotFound("job.not_found", f"{name} is gone", remedy="List jobs with `anabranch jobs`.")
 
 

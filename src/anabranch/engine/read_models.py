@@ -141,11 +141,15 @@ class DeadLetter:
 
 @dataclass(frozen=True)
 class Duty:
-    """The heartbeat of a background duty: how long ago it was, how often it is due, and which of its acts fail."""
+    """The heartbeat of a background duty: how long ago it was, how often it is due, and which of its acts fail.
+
+    `served_seconds` is how long since then a process that does it has run; known where it may be late.
+    """
 
     age_seconds: float
     every_seconds: float
     trouble: dict[str, str] | None = None
+    served_seconds: float | None = None
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,9 @@
 """Plugins bring handlers and workflows; the Registry holds what they brought, checked against each other."""
 
 import importlib
-import importlib.util
 import pkgutil
 import sys
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -14,7 +14,8 @@ from typing import Any
 import structlog
 
 from anabranch.engine.advancing.lanes import INTERNAL_QUEUE, internal_queue, is_internal_queue
-from anabranch.engine.entry_points import FOLDER_PREFIX, PLUGIN_GROUP, find_entry_points, version_of
+from anabranch.engine.entry_points import PLUGIN_GROUP, find_entry_points, version_of
+from anabranch.engine.plugin_folders import is_folder, load_file, name_origin, open_folder
 from anabranch.engine.worker.handler import handlers_in
 from anabranch.errors import DefinitionError, NotFound
 from anabranch.workflows.definition import Workflow
@@ -28,10 +29,11 @@ from anabranch.workflows.validation import find_handler_mistakes
 from anabranch.workflows.work import DEFAULT_QUEUE, Handler, HandlerWork
 from anabranch.workflows.yaml.load import Loaded, load_yaml
 
-__all__ = ["Registry", "is_folder", "load_plugins", "loaded_modules"]
+__all__ = ["Registry", "load_plugins", "loaded_modules"]
 
 MODULE_LIST_NAME = "PLUGIN_MODULES"
 WORKFLOWS = "workflows"  # the folder of a plugin that has its workflow files
+IMPORT_FOLDERS = tuple(f"{Path(file).parent}/" for file in (importlib.__file__, __file__))
 log = structlog.get_logger()
 
 
@@ -68,16 +70,17 @@ class Registry:
         classes = [found for found in classes_in(vars(module)) if found not in self._taken]
         functions = [found for found in functions_in(vars(module)) if found not in self._taken]
         self._taken.update(handlers, classes, functions)
+        origin = name_origin(module)
         for found in handlers:
-            self._warn_if_known("handler", found.name, self.handlers, module.__name__)
+            self._warn_if_known("handler", found.name, self.handlers, origin)
             self.handlers[found.name] = found
             self._modules[found.name] = module.__name__
         for found_class in classes:
             try:
-                self._brought.append(replace(declare(found_class), origin=module.__name__))
+                self._brought.append(replace(declare(found_class), origin=origin))
             except DefinitionError as error:
-                self.refuse(f"{module.__name__}.{found_class.__qualname__}", error.message)
-        self._brought += [_Function(f"{module.__name__}.{found.id}", found) for found in functions]
+                self.refuse(f"{origin}:{found_class.__qualname__}", error.message)
+        self._brought += [_Function(f"{origin}:{found.id}", found) for found in functions]
 
     def refuse(self, name: str, reason: str) -> None:
         """Note that a plugin or workflow can't be used; the others are not affected (G5)."""
@@ -129,13 +132,18 @@ class Registry:
         """The workflow with this id; NotFound names the nearest id and all known ones."""
         if workflow_id in self.declarations:
             return self.declarations[workflow_id]
-        reason = self.refused.get(workflow_id) or self.refused.get(self.broken.get(workflow_id, ""))
+        if reason := self.refused.get(workflow_id) or self.refused.get(self.broken.get(workflow_id, "")):
+            said = f"workflow {workflow_id!r} was refused: {reason}"
+        else:
+            said = "; ".join([f"there is no workflow {workflow_id!r}", *self._unread()])
         known = f"Known: {', '.join(sorted(self.declarations)) or 'none'}. Plugins are named by ANABRANCH_PLUGINS."
-        raise NotFound(
-            "workflow.not_found",
-            f"workflow {workflow_id!r} was refused: {reason}" if reason else f"there is no workflow {workflow_id!r}",
-            remedy=f"{nearest(workflow_id, list(self.declarations))} {known}".strip(),
-        )
+        remedy = f"{nearest(workflow_id, list(self.declarations))} {known}".strip()
+        raise NotFound("workflow.not_found", said, remedy=remedy)
+
+    def _unread(self) -> list[str]:
+        """What was refused before its workflows were known: one that is missing may be in there."""
+        known = {*self.broken, *self.broken.values()}
+        return [f"{name} was refused: {reason}" for name, reason in self.refused.items() if name not in known]
 
     @property
     def versions(self) -> dict[str, str]:
@@ -205,8 +213,8 @@ class Registry:
     def _refuse_nested(self, name: str, mistakes: Sequence[Mistake]) -> None:
         """Refuse a workflow for those it runs; one of a file by the file's name, with the places."""
         origin = self.declarations[name].origin
+        self.broken[name] = origin
         if loaded := self._loaded.get(origin):
-            self.broken[name] = origin
             self.refuse(origin, "\n".join(map(str, loaded.with_mistakes(mistakes).mistakes)))
         else:
             self.refuse(name, "; ".join(f"{mistake.path[1]}: {mistake.message}" for mistake in mistakes))
@@ -243,14 +251,26 @@ def load_plugins(extra: Iterable[str] = (), *, resolved: bool = True) -> Registr
                     registry.add_folder(folder)
                     registry.add_folder(folder / WORKFLOWS)
             except (Exception, SystemExit) as error:  # noqa: BLE001  # a plugin's code may do anything when imported
-                ours = isinstance(error, DefinitionError)  # it says by itself what is wrong
-                registry.refuse(name, str(error) if ours else f"{type(error).__name__}: {error}")
+                registry.refuse(name, _explain(error))
         if is_folder(plugin):
             registry.add_folder(Path(plugin).expanduser())
             registry.add_folder(Path(plugin).expanduser() / WORKFLOWS)
     if resolved:
         registry.resolve()
     return registry
+
+
+def _explain(error: BaseException) -> str:
+    """What a plugin raised when it was loaded, and in which line of its own code."""
+    if isinstance(error, DefinitionError):  # it says by itself what is wrong, and where
+        return str(error)
+    said = f"{type(error).__name__}: {error}"
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename.endswith(".py")]
+    theirs = [frame for frame in frames if not frame.filename.startswith(IMPORT_FOLDERS)]
+    if not theirs or isinstance(error, SyntaxError):  # which names its file and line
+        return said
+    last = [frame for frame in theirs if Path(frame.filename).parent == Path(theirs[0].filename).parent][-1]
+    return f"{said} ({Path(last.filename).name}, line {last.lineno})"
 
 
 def loaded_modules(extra: Iterable[str] = ()) -> list[str]:
@@ -262,14 +282,25 @@ def loaded_modules(extra: Iterable[str] = ()) -> list[str]:
 def _loaders(plugin: str) -> Iterator[tuple[str, Callable[[], ModuleType]]]:
     if is_folder(plugin):
         folder = Path(plugin).expanduser()
+        package = open_folder(folder)
         modules = sorted(path for path in folder.glob("*.py") if not _is_test(path))
         spelled = any(_yaml_in(folder)) or any(_yaml_in(folder / WORKFLOWS))
         for path in modules if modules or spelled else [folder]:
-            yield str(path), partial(_load_file, path)
+            yield str(path), partial(load_file, package, path)
         return
-    yield plugin, partial(importlib.import_module, plugin)
+    yield plugin, partial(_import, plugin)
     for name in _submodules(plugin):
         yield name, partial(importlib.import_module, name)
+
+
+def _import(plugin: str) -> ModuleType:
+    try:
+        return importlib.import_module(plugin)
+    except ModuleNotFoundError as error:
+        if error.name != plugin or not Path(plugin).is_dir():
+            raise
+        said = f"there is no module {plugin!r}, but a folder: write './{plugin}'"
+        raise DefinitionError("plugin.missing", said) from None
 
 
 def _submodules(plugin: str) -> list[str]:
@@ -287,19 +318,3 @@ def _is_test(path: Path) -> bool:
 
 def _yaml_in(folder: Path) -> list[Path]:
     return sorted(path for path in folder.glob("*.y*ml") if path.suffix in (".yaml", ".yml"))
-
-
-def is_folder(plugin: str) -> bool:
-    """Whether a plugin is named by its folder, not as a module."""
-    return "/" in plugin or plugin.startswith(".")
-
-
-def _load_file(path: Path) -> ModuleType:
-    name = f"{FOLDER_PREFIX}{path.stem}"
-    spec = importlib.util.spec_from_file_location(name, path) if path.is_file() else None
-    if spec is None or spec.loader is None:
-        raise DefinitionError("plugin.missing", f"there is no folder {path} with Python or YAML files in it")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module

@@ -9,7 +9,8 @@ import pytest
 import rasterio
 from pydantic import ValidationError
 
-from anabranch.errors import Permanent
+from anabranch.errors import InputError, Permanent
+from anabranch.plugins.raster.checks.crs import parse_crs
 from anabranch.plugins.raster.handler_models import CogParams, CogsParams, ValidateParams, VerifyParams
 from anabranch.plugins.raster.handlers import create_cog, create_cogs, preflight, validate, verify
 from anabranch.plugins.raster.item.publication import find_span
@@ -138,6 +139,54 @@ def test_tr6_the_report_names_a_day_that_the_calendar_does_not_have(
     _, (notice,) = find_span(None, checked.raster, datetime(2026, 1, 1, tzinfo=UTC))
     assert notice.code == "raster.no_time"
     assert notice.message.startswith(f"The acquisition time is unknown{reason}")
+
+
+@pytest.mark.parametrize("name", ["a", "a.b-c_d", "A" * 63])
+def test_the_preflight_takes_the_ids_that_the_catalog_takes(ctx: FakeContext, heights: Path, name: str) -> None:
+    assert preflight(RasterRequest(source=SOURCE, collection=name), ctx).collection == check_collection_id(name)
+
+
+@pytest.mark.parametrize("name", ["", "a..b", "a.", ".a", "A" * 64, "a b", "\u00e9", "a\n"])
+def test_a_request_takes_no_id_that_the_catalog_refuses(name: str) -> None:
+    with pytest.raises(ValidationError, match="can't be the id of a collection"):
+        RasterRequest(source=SOURCE, collection=name)
+    with pytest.raises(InputError):
+        check_collection_id(name)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("20260321T101500Z", "not a date and time with a time zone"),
+        ("2026-W12-6T10:00:00Z", "not a date and time with a time zone"),
+        ("2026-03-21", "not a date and time with a time zone"),
+        ("2026-02-28T10:00:00", "not a date and time with a time zone"),
+        ("2026-02-30T00:00:00Z", "the day 2026-02-30 does not exist"),
+        ("2026-02-28T25:00:00Z", "the time 25:00:00Z does not exist"),
+        ("0001-01-01T00:00:00+14:00", "between the years 1 and 9999"),
+    ],
+)
+def test_a_request_takes_no_moment_that_the_catalog_refuses(text: str, reason: str) -> None:
+    with pytest.raises(ValidationError, match=reason):
+        RasterRequest(source=SOURCE, collection="a", datetime=text)
+
+
+@pytest.mark.parametrize("field", ["input_crs", "target_crs"])
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [("EPSG:99999999", "there is no CRS"), ("EPSG:4978", "a geocentric CRS"), ("EPSG:5703", "a vertical CRS")],
+)
+def test_a_request_takes_no_crs_that_no_raster_has(field: str, code: str, reason: str) -> None:
+    with pytest.raises(ValidationError, match=reason):
+        RasterRequest.model_validate({"source": SOURCE, "collection": "a", field: code})
+    with pytest.raises(Permanent):
+        parse_crs(code, field)
+
+
+@pytest.mark.parametrize("code", ["EPSG:25832", "EPSG:04326", "EPSG:102100", "OGC:CRS84", "ESRI:54009", "EPSG:3785"])
+def test_a_request_takes_every_crs_that_gdal_takes(code: str) -> None:
+    assert RasterRequest(source=SOURCE, collection="a", target_crs=code).target_crs == code
+    assert parse_crs(code, "target_crs")
 
 
 def test_the_moment_of_a_request_is_that_in_utc() -> None:

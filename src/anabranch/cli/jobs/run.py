@@ -15,6 +15,7 @@ from anabranch.cli.terminal.options import (
     Timeout,
     WorkflowName,
 )
+from anabranch.client import TimedOut
 from anabranch.embedded.locate import has_stack
 
 __all__ = ["run"]
@@ -46,4 +47,8 @@ def use_stack() -> Iterator[None]:
     from anabranch.cli.stack.start import temporary_stack  # a running stack needs none of it
 
     with temporary_stack():
-        yield
+        try:
+            yield
+        except TimedOut as error:
+            remedy = "The stack that was started for it stops, and it continues with the next `anabranch up`."
+            raise TimedOut(error.code, error.message, remedy=remedy) from None

@@ -71,6 +71,9 @@ def _show_stack(client: Client, *, json: bool) -> None:
     print_line("")
     parts = health.components.items()
     print_table(["part", "status", "detail"], [[name, part.status, cut(part.detail)] for name, part in parts])
+    for name, part in parts:
+        if part.status != "ok":
+            note(f"{name}: {escape(part.detail)}. {escape(part.remedy or '')}".rstrip())
     note("a job is shown by `anabranch status JOB`; `anabranch jobs` lists them")
 
 

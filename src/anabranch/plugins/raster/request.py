@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import Field, ValidationInfo, field_validator
 
 from anabranch.geo.sidecar_names import find_kind, sidecar_names
+from anabranch.plugins.raster.checks.crs_codes import explain_code
 from anabranch.plugins.raster.files.magic_bytes import SUFFIXES, how_to_convert
 from anabranch.plugins.raster.models import CRS_PATTERN, Kind, ProfileName, ValidateOptions
 from anabranch.plugins.stac.names import is_collection_id, is_item_id
@@ -60,6 +61,8 @@ class RasterRequest(ValidateOptions):
     def _check_crs(cls, text: str | None) -> str | None:
         if text is not None and not re.fullmatch(CRS_PATTERN, text):
             raise ValueError(f"{text[:80]!r} is not the code of a CRS. Write it like EPSG:25832")
+        if text is not None and (wrong := explain_code(text)):
+            raise ValueError(f"{wrong}. Write the code of a projected or geographic one, like EPSG:25832")
         return text
 
     @field_validator("tier")

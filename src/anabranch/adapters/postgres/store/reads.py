@@ -79,9 +79,10 @@ class PostgresReads:
         """The row of a job, by its id or a unique prefix."""
         return _job(await self._find("job", job_id))
 
-    async def is_newest(self, job: Job) -> bool:
-        """Whether no newer job has the same parameters."""
-        return not await self._database.query("newer_of", job=job.id)
+    async def find_newer(self, job: Job) -> str | None:
+        """The newest job of the same parameters, if it is another."""
+        found = await self._database.query("newer_of", job=job.id)
+        return found[0]["job_id"] if found else None
 
     async def head(self, job_id: str) -> JobHead:
         """The status of a job, by its id or a unique prefix."""
