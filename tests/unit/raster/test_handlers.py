@@ -17,6 +17,7 @@ from anabranch.plugins.raster.item.publication import find_span
 from anabranch.plugins.raster.models import Profile
 from anabranch.plugins.raster.request import RasterRequest
 from anabranch.plugins.raster.settings import RasterSettings
+from anabranch.plugins.stac.names import check_collection_id
 from anabranch.testing import FakeContext
 from tests.support.rasters import hills, make_raster
 
