@@ -534,6 +534,23 @@ async def test_e18_a_clock_that_steps_in_the_middle_of_a_round_ends_nothing(
     pulse.close()
 
 
+async def test_e18_a_sweeper_that_starts_after_a_step_of_the_clock_ends_no_attempt(
+    engine: EngineHarness, database_url: str, clock: Clock
+) -> None:
+    await engine.submit(of("late", 1, timeout=MINUTE, total_timeout=10 * MINUTE, retry=Retry(max_attempts=1)))
+    (running,) = await engine.claim(1)
+    pulse = engine.store.pulse()
+    pulse.beat(engine.session, Holdings([InHand(running.fence, started=True)]))
+    await sweeper_of(engine).sweep()
+    clock.advance(HOUR)
+    pulse.beat(engine.session, Holdings([InHand(running.fence, started=True)]))
+    await sweeper_of(engine).sweep()
+    answers, _ = await engine.end([running])
+    assert answers == [Answer.APPLIED]
+    assert ask(database_url, "select outcome::text, failures from app.outcomes") == [("completed", 0)]
+    pulse.close()
+
+
 async def test_e18_no_timer_ends_between_a_step_of_the_clock_and_the_next_round(
     engine: EngineHarness, database_url: str, clock: Clock
 ) -> None:
