@@ -7,9 +7,10 @@ from fastapi import APIRouter, Path, Query, Request, Response
 
 from anabranch.access import Scope
 from anabranch.api.answers.build import build_page
-from anabranch.api.answers.etags import CACHEABLE, IfNoneMatch, answer_unless_cached
+from anabranch.api.answers.etags import CACHEABLE, IfNoneMatch, allow_caching, answer_unless_cached, not_modified
 from anabranch.api.body import JsonBody, check_body
 from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway, CurrentLimits, GivenKey, needs
+from anabranch.api.if_match import IfMatch, number_tag, read_if_match, require_match
 from anabranch.api.job_bodies import read_job
 from anabranch.api.openapi.declare import BODY_CODES, SUBMIT_CODES, body, keyed, problems
 from anabranch.api.paths import CollectionId, ItemId
@@ -27,9 +28,10 @@ from anabranch.canonical import encode
 from anabranch.contract.answer import Page
 from anabranch.contract.catalog import Envelope, ItemChange, Publication, PublishedItem, RemovedCollection, SigningKey
 from anabranch.contract.jobs import SubmittedJob
-from anabranch.errors import InputError
+from anabranch.errors import Conflict, InputError
 from anabranch.gateway import Gateway
 from anabranch.publishing import Action, ItemAction
+from anabranch.serving.etags import has
 from anabranch.serving.published import name_files
 
 __all__ = ["router"]
@@ -39,7 +41,8 @@ log = structlog.get_logger()
 GEOJSON = "application/geo+json"
 ACTION_CODES = (
     *BODY_CODES,
-    *("publication.expired", "publication.moved", "publication.not_found", "publication.owner", "publication.same"),
+    *("publication.expired", "publication.moved", "publication.no_match", "publication.not_found"),
+    *("publication.owner", "publication.same"),
     *("catalog.collection_id", "catalog.item_id", "catalog.missing", "catalog.no_collection"),
 )
 Number = Annotated[int, Path(ge=1, lt=2**31, description="The number of a publication of the item.")]
@@ -55,10 +58,29 @@ async def list_published_items(query: Annotated[ItemsQuery, Query()], gateway: C
     return build_page(found, query.limit, lambda item: item, lambda item: f"{item.collection}/{item.id}")
 
 
-@router.get("/items/{collection}/{item}", dependencies=[needs(Scope.READ)], responses=problems("item.not_found"))
-async def show_published_item(collection: CollectionId, item: ItemId, gateway: CurrentGateway) -> PublishedItem:
-    """A published item: its current publication, the job that published it, and the handlers that made it."""
-    return await gateway.reads.items().find_one(collection, item)
+@router.get(
+    "/items/{collection}/{item}",
+    dependencies=[needs(Scope.READ)],
+    response_model=PublishedItem,
+    responses={**CACHEABLE, **problems("item.not_found")},
+)
+async def show_published_item(
+    collection: CollectionId,
+    item: ItemId,
+    gateway: CurrentGateway,
+    response: Response,
+    if_none_match: IfNoneMatch = None,
+) -> PublishedItem | Response:
+    """A published item: its current publication, the job that published it, and the handlers that made it.
+
+    Its number is the ETag, which actions on the item take as `If-Match`.
+    """
+    found = await gateway.reads.items().find_one(collection, item)
+    tag = number_tag(found.number)
+    if has(if_none_match, tag):
+        return not_modified(tag)
+    allow_caching(response, tag)
+    return found
 
 
 @router.get(
@@ -108,14 +130,20 @@ async def show_manifest(
     openapi_extra=body(UnpublishRequest, required=True),
 )
 async def unpublish_item(
-    collection: CollectionId, item: ItemId, given: JsonBody, caller: CurrentCaller, gateway: CurrentGateway
+    collection: CollectionId,
+    item: ItemId,
+    given: JsonBody,
+    caller: CurrentCaller,
+    gateway: CurrentGateway,
+    response: Response,
+    if_match: IfMatch = None,
 ) -> ItemChange:
     """Withdraw an item: readers no longer see it or its files. It can be restored for `restore_window_days`."""
     wanted = check_body(UnpublishRequest, given)
     if not wanted.dry_run and wanted.confirm != "yes":
         what = f"this takes {collection}/{item} away from its readers"
         raise InputError("request.unconfirmed", what, remedy="Look at a dry run first; then set `confirm: yes`.")
-    return await _act("withdraw", collection, item, wanted, caller, gateway)
+    return await _act("withdraw", collection, item, wanted, caller, gateway, response, if_match)
 
 
 @router.post(
@@ -125,10 +153,17 @@ async def unpublish_item(
     openapi_extra=body(ItemActionRequest, required=True),
 )
 async def restore_item(
-    collection: CollectionId, item: ItemId, given: JsonBody, caller: CurrentCaller, gateway: CurrentGateway
+    collection: CollectionId,
+    item: ItemId,
+    given: JsonBody,
+    caller: CurrentCaller,
+    gateway: CurrentGateway,
+    response: Response,
+    if_match: IfMatch = None,
 ) -> ItemChange:
     """Show an item again as it was before it was withdrawn."""
-    return await _act("restore", collection, item, check_body(ItemActionRequest, given), caller, gateway)
+    wanted = check_body(ItemActionRequest, given)
+    return await _act("restore", collection, item, wanted, caller, gateway, response, if_match)
 
 
 @router.post(
@@ -138,11 +173,17 @@ async def restore_item(
     openapi_extra=body(RollbackRequest, required=True),
 )
 async def roll_back_item(
-    collection: CollectionId, item: ItemId, given: JsonBody, caller: CurrentCaller, gateway: CurrentGateway
+    collection: CollectionId,
+    item: ItemId,
+    given: JsonBody,
+    caller: CurrentCaller,
+    gateway: CurrentGateway,
+    response: Response,
+    if_match: IfMatch = None,
 ) -> ItemChange:
     """Show what a former publication of an item showed; that gets a number of its own."""
     wanted = check_body(RollbackRequest, given)
-    return await _act("rollback", collection, item, wanted, caller, gateway, wanted.number)
+    return await _act("rollback", collection, item, wanted, caller, gateway, response, if_match, wanted.number)
 
 
 @router.post(
@@ -150,7 +191,11 @@ async def roll_back_item(
     dependencies=[needs(Scope.SUBMIT)],
     status_code=202,
     response_model=SubmittedJob,
-    responses={**EXISTING_JOB, **SUBMIT_PROBLEMS, **problems("item.not_found", *BODY_CODES, *SUBMIT_CODES)},
+    responses={
+        **EXISTING_JOB,
+        **SUBMIT_PROBLEMS,
+        **problems("item.not_found", "publication.no_match", *BODY_CODES, *SUBMIT_CODES),
+    },
     openapi_extra=keyed(body(ReplaceRequest, required=True)),
 )
 async def replace_item(
@@ -161,10 +206,15 @@ async def replace_item(
     key: GivenKey,
     gateway: CurrentGateway,
     limits: CurrentLimits,
+    if_match: IfMatch = None,
 ) -> Response:
     """Submit a job that makes new content for an item; readers see it at once when it is published, and not before."""
     wanted = check_body(ReplaceRequest, given)
-    await gateway.reads.items().find_one(collection, item)
+    expected = read_if_match(if_match)
+    found = await gateway.reads.items().find_one(collection, item)
+    if expected not in (None, found.number):
+        what = f"item {collection}/{item} is at number {found.number} by now, not {expected}"
+        raise Conflict("publication.no_match", what)
     fixed = {"collection": collection, "item_id": item, "reason": wanted.reason}
     job = read_job({"workflow": wanted.workflow, "parameters": {**wanted.parameters, **fixed}}, gateway)
     return await submit_wanted(gateway, limits, caller, job, key)
@@ -194,15 +244,18 @@ async def _act(
     wanted: ItemActionRequest,
     caller: Caller,
     gateway: Gateway,
+    response: Response,
+    if_match: str | None,
     number: int | None = None,
 ) -> ItemChange:
     """Only an admin acts on what belongs to another owner."""
     owner = None if caller.principal.scope.includes(Scope.ADMIN) else caller.scope
-    change = ItemAction(
-        action, collection, item, caller.name, wanted.reason, owner, number, wanted.expected, wanted.dry_run
-    )
-    done = await gateway.publishing.act(change)
+    expected = read_if_match(if_match, wanted.expected)
+    change = ItemAction(action, collection, item, caller.name, wanted.reason, owner, number, expected, wanted.dry_run)
+    with require_match(if_match):
+        done = await gateway.publishing.act(change)
     if not wanted.dry_run:
+        response.headers["ETag"] = number_tag(done.number)
         log.info("item.changed", action=action, collection=collection, item=item, number=done.number, by=caller.name)
     return done
 
