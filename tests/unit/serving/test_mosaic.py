@@ -133,7 +133,7 @@ def test_a_request_opens_the_tiles_that_it_touches_and_no_more_than_the_limit(
         opened.clear()
         raster.read(max_size=1024)
         assert opened == []
-        monkeypatch.setattr(mosaic_reader, "MAX_TILES", 2)
+        monkeypatch.setattr(mosaic_reader, "MAX_OPEN_TILES", 2)
         with pytest.raises(InputError, match="tiles of the mosaic, and the limit is 2") as refused:
             raster.read(max_size=2000)
     assert refused.value.code == "raster.assets"

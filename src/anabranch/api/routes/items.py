@@ -1,15 +1,16 @@
 """What is published, its signed manifests, and the keys that signed them."""
 
+from dataclasses import dataclass
 from typing import Annotated
 
 import structlog
-from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi import APIRouter, Depends, Path, Query, Request, Response
 
 from anabranch.access import Scope
 from anabranch.api.answers.build import build_page
 from anabranch.api.answers.etags import CACHEABLE, IfNoneMatch, allow_caching, answer_unless_cached, not_modified
 from anabranch.api.body import JsonBody, check_body
-from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway, CurrentLimits, GivenKey, needs
+from anabranch.api.deps import CurrentCaller, CurrentGateway, CurrentLimits, GivenKey, needs
 from anabranch.api.if_match import IfMatch, number_tag, read_if_match, require_match
 from anabranch.api.job_bodies import read_job
 from anabranch.api.openapi.declare import BODY_CODES, SUBMIT_CODES, body, keyed, problems
@@ -29,7 +30,6 @@ from anabranch.contract.answer import Page
 from anabranch.contract.catalog import Envelope, ItemChange, Publication, PublishedItem, RemovedCollection, SigningKey
 from anabranch.contract.jobs import SubmittedJob
 from anabranch.errors import Conflict, InputError
-from anabranch.gateway import Gateway
 from anabranch.publishing import Action, ItemAction
 from anabranch.serving.etags import has
 from anabranch.serving.published import name_files
@@ -123,27 +123,49 @@ async def show_manifest(
     return answer_unless_cached(Response(text, media_type="application/json"), if_none_match)
 
 
+@dataclass(frozen=True)
+class ItemTarget:
+    """The item that a request acts on, and the caller."""
+
+    collection: CollectionId
+    item: ItemId
+    caller: CurrentCaller
+    gateway: CurrentGateway
+    response: Response
+    if_match: IfMatch = None
+
+    async def act(self, action: Action, wanted: ItemActionRequest, number: int | None = None) -> ItemChange:
+        """Only an admin acts on what belongs to another owner."""
+        owner = None if self.caller.principal.scope.includes(Scope.ADMIN) else self.caller.scope
+        expected = read_if_match(self.if_match, wanted.expected)
+        change = ItemAction(
+            action, self.collection, self.item, self.caller.name, wanted.reason, owner, number, expected, wanted.dry_run
+        )
+        with require_match(self.if_match):
+            done = await self.gateway.publishing.act(change)
+        if not wanted.dry_run:
+            self.response.headers["ETag"] = number_tag(done.number)
+            about = {"collection": self.collection, "item": self.item, "number": done.number, "by": self.caller.name}
+            log.info("item.changed", action=action, **about)
+        return done
+
+
+CurrentItem = Annotated[ItemTarget, Depends()]
+
+
 @router.post(
     "/items/{collection}/{item}/unpublish",
     dependencies=[needs(Scope.ADMIN)],
     responses=problems(*ACTION_CODES, "request.unconfirmed"),
     openapi_extra=body(UnpublishRequest, required=True),
 )
-async def unpublish_item(
-    collection: CollectionId,
-    item: ItemId,
-    given: JsonBody,
-    caller: CurrentCaller,
-    gateway: CurrentGateway,
-    response: Response,
-    if_match: IfMatch = None,
-) -> ItemChange:
+async def unpublish_item(item: CurrentItem, given: JsonBody) -> ItemChange:
     """Withdraw an item: readers no longer see it or its files. It can be restored for `restore_window_days`."""
     wanted = check_body(UnpublishRequest, given)
     if not wanted.dry_run and wanted.confirm != "yes":
-        what = f"this takes {collection}/{item} away from its readers"
+        what = f"this takes {item.collection}/{item.item} away from its readers"
         raise InputError("request.unconfirmed", what, remedy="Look at a dry run first; then set `confirm: yes`.")
-    return await _act("withdraw", collection, item, wanted, caller, gateway, response, if_match)
+    return await item.act("withdraw", wanted)
 
 
 @router.post(
@@ -152,18 +174,9 @@ async def unpublish_item(
     responses=problems(*ACTION_CODES),
     openapi_extra=body(ItemActionRequest, required=True),
 )
-async def restore_item(
-    collection: CollectionId,
-    item: ItemId,
-    given: JsonBody,
-    caller: CurrentCaller,
-    gateway: CurrentGateway,
-    response: Response,
-    if_match: IfMatch = None,
-) -> ItemChange:
+async def restore_item(item: CurrentItem, given: JsonBody) -> ItemChange:
     """Show an item again as it was before it was withdrawn."""
-    wanted = check_body(ItemActionRequest, given)
-    return await _act("restore", collection, item, wanted, caller, gateway, response, if_match)
+    return await item.act("restore", check_body(ItemActionRequest, given))
 
 
 @router.post(
@@ -172,18 +185,10 @@ async def restore_item(
     responses=problems(*ACTION_CODES),
     openapi_extra=body(RollbackRequest, required=True),
 )
-async def roll_back_item(
-    collection: CollectionId,
-    item: ItemId,
-    given: JsonBody,
-    caller: CurrentCaller,
-    gateway: CurrentGateway,
-    response: Response,
-    if_match: IfMatch = None,
-) -> ItemChange:
+async def roll_back_item(item: CurrentItem, given: JsonBody) -> ItemChange:
     """Show what a former publication of an item showed; that gets a number of its own."""
     wanted = check_body(RollbackRequest, given)
-    return await _act("rollback", collection, item, wanted, caller, gateway, response, if_match, wanted.number)
+    return await item.act("rollback", wanted, wanted.number)
 
 
 @router.post(
@@ -235,29 +240,6 @@ async def remove_collection(
     await gateway.publishing.remove_collection(collection, caller.name)
     log.info("collection.removed", collection=collection, by=caller.name)
     return RemovedCollection(collection)
-
-
-async def _act(
-    action: Action,
-    collection: str,
-    item: str,
-    wanted: ItemActionRequest,
-    caller: Caller,
-    gateway: Gateway,
-    response: Response,
-    if_match: str | None,
-    number: int | None = None,
-) -> ItemChange:
-    """Only an admin acts on what belongs to another owner."""
-    owner = None if caller.principal.scope.includes(Scope.ADMIN) else caller.scope
-    expected = read_if_match(if_match, wanted.expected)
-    change = ItemAction(action, collection, item, caller.name, wanted.reason, owner, number, expected, wanted.dry_run)
-    with require_match(if_match):
-        done = await gateway.publishing.act(change)
-    if not wanted.dry_run:
-        response.headers["ETag"] = number_tag(done.number)
-        log.info("item.changed", action=action, collection=collection, item=item, number=done.number, by=caller.name)
-    return done
 
 
 @router.get("/signing-keys", dependencies=[needs(Scope.READ)], responses=problems())
