@@ -114,7 +114,7 @@ async def test_r3_c1_a_time_of_a_netcdf_variable_is_published(
     made = {output["kind"]: tmp_path / output["href"].replace("://", "/") for output in result["outputs"]}
     assert np.array_equal(tifffile.imread(made["cog"]), climate(3)[1][::-1])
     taken = json.loads(made["report"].read_text())["raster"]["origin"]
-    assert (taken["variable"], taken["time"]) == ("t2m", "2020-01-16T00:00:00Z")
+    assert (taken["variable"], taken["time"], taken["stored"]) == ("t2m", "2020-01-16T00:00:00Z", None)
     (item,) = rows(catalog_url, "select document from app.catalog_items")
     properties, (band,) = item["document"]["properties"], item["document"]["assets"]["data"]["bands"]
     assert properties["datetime"] == "2020-01-16T00:00:00Z"

@@ -120,6 +120,33 @@ def test_p7_who_acts_is_the_principal_and_a_number_that_moved_on_is_a_conflict(
     assert (newest.action, newest.reason, key_id in newest.actor) == ("rollback", "blurred", True)
 
 
+BODIES: dict[str, dict[str, Any]] = {
+    "replace": {"parameters": {"source": "bronze://a.tif"}},
+    "unpublish": {"confirm": "yes"},
+}
+
+
+def test_the_number_of_an_item_is_its_etag_and_another_one_is_no_match(
+    served: Served, keys: dict[Scope, dict[str, str]], put: Callable[[str, str], None]
+) -> None:
+    put("tagged", "aaa")
+    admin, path = keys[Scope.ADMIN], "/api/items/heights/tagged"
+    shown = served.client.get(path, headers=admin)
+    assert shown.headers["etag"] == '"1"'
+    assert served.client.get(path, headers=admin | {"If-None-Match": '"1"'}).status_code == 304
+    put("tagged", "bbbb")
+    for action in ("unpublish", "restore", "rollback", "replace"):
+        body = BODIES.get(action, {})
+        late = post(served, admin | {"If-Match": '"1"'}, action, "tagged", **body)
+        assert (late.status_code, late.json()["code"]) == (412, "publication.no_match")
+        odd = post(served, admin | {"If-Match": "1"}, action, "tagged", **body)
+        assert (odd.status_code, odd.json()["code"]) == (422, "request.invalid")
+    twice = post(served, admin | {"If-Match": '"2"'}, "rollback", "tagged", expected=1)
+    assert twice.json()["code"] == "request.invalid"
+    done = post(served, admin | {"If-Match": '"2"'}, "rollback", "tagged")
+    assert (done.status_code, done.json()["number"], done.headers["etag"]) == (200, 3, '"3"')
+
+
 def test_the_client_takes_an_item_away_and_back(client: Client, put: Callable[[str, str], None]) -> None:
     put("story", "aaa")
     with pytest.raises(InputError):

@@ -113,7 +113,10 @@ class ItemActionRequest(StrictModel):
     )
     reason: str = Field(min_length=1, max_length=1000, description="Stored in the item's history.")
     expected: int | None = Field(
-        None, ge=1, lt=2**31, description="The number that the caller saw last; 409 if another has acted since."
+        None,
+        ge=1,
+        lt=2**31,
+        description="The number that the caller saw last, as `If-Match`; 409 if another has acted since.",
     )
     dry_run: bool = Field(False, description="Check everything and show what would be done.")
 

@@ -162,7 +162,7 @@ def test_r2_tiles_that_are_missing_or_misplaced_are_not_published(tmp_path: Path
 
 def test_a_raster_with_too_many_tiles_gets_larger_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     raster = tiled(tmp_path, classes(1300, 1300))
-    monkeypatch.setattr(handlers, "MAX_TILES", 4)
+    monkeypatch.setattr(handlers, "MAX_PLANNED_TILES", 4)
     with pytest.raises(Permanent, match="9 tiles of 512 pixels, and the limit is 4 tiles") as refused:
         raster.plan()
     assert "RASTER_TILE_MAX_PIXELS" in str(refused.value.remedy)

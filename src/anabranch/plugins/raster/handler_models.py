@@ -99,7 +99,7 @@ class CogSource(StrictModel):
             kind=self.raster.kind,
             discrete=self.raster.discrete,
             profile=profile,
-            repairs=self.raster.mends,
+            repairs=self.raster.repairs,
             target_crs=self.target_crs,
             memory_mb=memory_mb,
         )

@@ -1,7 +1,7 @@
 """Functions on untrusted files that run in the sandbox: JSON in, JSON out (decision 011)."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from pathlib import Path
 from typing import get_args
@@ -102,36 +102,24 @@ def extract(
     folder: Path,
     choice: Choice,
     settings: RasterSettings,
-    world: Path | None = None,
-    prj: Path | None = None,
-    mask: Path | None = None,
-    aux: Path | None = None,
     *,
     progress: cog.Progress,
+    **sidecars: Path,
 ) -> Extracted:
     """Make the GeoTIFF of a choice among the contents of a file."""
-    sidecars = _list_sidecars(world=world, prj=prj, mask=mask, aux=aux)
-    return extract_raster(source, folder, choice, sidecars, settings, progress, confined=_is_confined())
+    beside = _by_kind(sidecars)
+    return extract_raster(source, folder, choice, beside, settings, progress, confined=_is_confined())
 
 
 @_in_sandbox
-def find_used(
-    source: Source,
-    settings: RasterSettings,
-    world: Path | None = None,
-    prj: Path | None = None,
-    mask: Path | None = None,
-    aux: Path | None = None,
-    *,
-    progress: cog.Progress,
-) -> UsedSidecars:
+def find_used(source: Source, settings: RasterSettings, *, progress: cog.Progress, **sidecars: Path) -> UsedSidecars:
     """Find which sidecars add something to a raster."""
-    return find_used_sidecars(source, _list_sidecars(world=world, prj=prj, mask=mask, aux=aux), settings)
+    return find_used_sidecars(source, _by_kind(sidecars), settings)
 
 
-def _list_sidecars(**given: Path | None) -> dict[SidecarKind, Path]:
+def _by_kind(sidecars: Mapping[str, Path]) -> dict[SidecarKind, Path]:
     kinds: tuple[SidecarKind, ...] = get_args(SidecarKind)
-    return {kind: path for kind in kinds if (path := given[kind])}
+    return {kind: sidecars[kind] for kind in kinds if kind in sidecars}
 
 
 @_in_sandbox
@@ -153,7 +141,7 @@ def _is_confined() -> bool:
 def look(path: Source, options: ValidateOptions, settings: RasterSettings, *, progress: cog.Progress) -> Checked:
     """Validate a raster; returns it, the number of pixels of its COG, and the profiles that its kind allows."""
     raster = validate.validate(path, options, settings)
-    chosen = validate.choose(raster.kind, raster.mends, options, settings, discrete=raster.discrete)
+    chosen = validate.choose(raster.kind, raster.repairs, options, settings, discrete=raster.discrete)
     return Checked(
         raster=raster,
         tiers=tuple(profile for profile in options.profiles if _allows(raster, profile)),

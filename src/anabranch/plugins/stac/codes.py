@@ -40,6 +40,7 @@ CODES: tuple[Code, ...] = (
     Code("publication.expired", Kind.CONFLICT, "The content of a former publication was removed by retention.", "Submit its source again; `anabranch items history` shows what is left."),
     Code("publication.forbidden", Kind.NOT_ALLOWED, "Only a job that an admin submitted withdraws what is published.", "Submit it with a key of the scope `admin`."),
     Code("publication.moved", Kind.CONFLICT, "Another has published, withdrawn or restored the item since you looked.", "Look at `anabranch items history`, and decide again with its newest number."),
+    Code("publication.no_match", Kind.CONFLICT, "The number in `If-Match` is not the item's any more.", "Read the item again, and decide with its newest number.", 412),
     Code("publication.not_found", Kind.NOT_FOUND, "The item was never published, or has no such number.", "See `anabranch items history`, and `anabranch items list`."),
     Code("publication.owner", Kind.CONFLICT, "The item belongs to another owner.", "Publish under another id or collection, or ask an administrator."),
     Code("publication.same", Kind.CONFLICT, "There is nothing to do: the item is already as the action would leave it.", "See `anabranch items history`."),

@@ -91,7 +91,7 @@ def fetch_again(ctx: Context, validated: CogSource) -> Path | Ranges:
     choice = Choice(
         variable=origin.variable or None,
         time=origin.time or None,
-        input_crs=raster.mends.crs,
+        input_crs=raster.repairs.crs,
         sidecars=origin.sidecars,
     )
     return prepare(ctx, source, sha256, choice).path

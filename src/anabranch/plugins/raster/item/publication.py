@@ -1,6 +1,6 @@
 """What a verified raster is published with: its objects, the facts of its STAC item, and a report."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -31,8 +31,7 @@ __all__ = [
     "find_span",
     "name_cog",
     "name_item",
-    "put_output",
-    "write_report",
+    "publish_verified",
 ]
 
 COG_TYPE = "image/tiff; application=geotiff; profile=cloud-optimized"
@@ -51,27 +50,45 @@ class Span(NamedTuple):
 def collect_outputs(
     params: VerifyParams, ctx: Context, first: Inspected, compared: Sequence[Compared], thumbnail: Path
 ) -> Verified:
-    """Store the thumbnail and the report, and describe all outputs and the item, which shows the first COG."""
-    raster = params.raster
-    span, notices = find_span(params.datetime, raster, params.modified)
-    warnings = (*params.notices, *raster.warnings, *notices)
+    """Describe the COGs and the item, which shows the first one, and store the report."""
+    cogs = [VerifiedCog(**cog.model_dump(), verified=each) for cog, each in zip(params.cogs, compared, strict=True)]
+    outputs = [_cog_output(params.raster.name, cog) for cog in params.cogs]
+    return publish_verified(params, ctx, first, cogs, outputs, thumbnail)
+
+
+def publish_verified(
+    params: ItemParams,
+    ctx: Context,
+    first: Inspected,
+    cogs: Sequence[VerifiedCog],
+    made: Iterable[Output],
+    thumbnail: Path,
+    complete: Callable[[Report], Report] = lambda report: report,
+) -> Verified:
+    """Store the thumbnail and the report, which may be completed, and describe the item with all outputs."""
+    span, notices = find_span(params.datetime, params.raster, params.modified)
+    warnings = (*params.notices, *params.raster.warnings, *notices)
     report = Report(
         source=SourceFile(address=params.source, sha256=params.sha256),
-        raster=raster,
+        raster=_without_work_files(params.raster),
         target_crs=params.target_crs,
-        cogs=tuple(
-            VerifiedCog(**cog.model_dump(), verified=each) for cog, each in zip(params.cogs, compared, strict=True)
-        ),
+        cogs=tuple(cogs),
         warnings=warnings,
         software=first.software,
     )
     outputs = (
-        *(_cog_output(raster.name, cog) for cog in params.cogs),
-        put_output(ctx, thumbnail, "thumbnail", "image/png"),
-        put_output(ctx, write_report(ctx.scratch / "report.json", report), "report", "application/json"),
+        *made,
+        _put_output(ctx, thumbnail, "thumbnail", "image/png"),
+        _put_output(ctx, _write_report(ctx.scratch / "report.json", complete(report)), "report", "application/json"),
     )
     item = describe_item(params, first, span, outputs)
     return Verified(outputs=outputs, item=item, warnings=warnings, report=outputs[-1].href)
+
+
+def _without_work_files(raster: Validated) -> Validated:
+    """The facts for readers: the copy in the work area is removed after the job."""
+    origin = raster.origin and raster.origin.model_copy(update={"stored": None})
+    return raster.model_copy(update={"origin": origin})
 
 
 def find_span(given: str | None, raster: Validated, modified: datetime) -> tuple[Span, tuple[Notice, ...]]:
@@ -116,7 +133,7 @@ def name_item(params: ItemParams) -> str:
     identity = canonical({  # the keys never change
         "source": params.sha256,
         "kind": params.raster.kind,
-        "crs": params.raster.mends.crs,
+        "crs": params.raster.repairs.crs,
         "target_crs": params.target_crs,
         "tiers": list(params.profiles),
         "datetime": params.datetime,
@@ -188,15 +205,13 @@ def _cog_output(name: str, cog: Cog) -> Output:
     )
 
 
-def put_output(ctx: Context, path: Path, kind: str, media_type: str) -> Output:
-    """Store a file of the item."""
+def _put_output(ctx: Context, path: Path, kind: str, media_type: str) -> Output:
     put = ctx.storage.put(path, media_type=media_type)
     return Output(
         kind=kind, asset=kind, name=path.name, href=put.address, media_type=media_type, size=put.size, sha256=put.sha256
     )
 
 
-def write_report(path: Path, report: Report) -> Path:
-    """The report as a file."""
+def _write_report(path: Path, report: Report) -> Path:
     path.write_text(report.model_dump_json(indent=2) + "\n")
     return path

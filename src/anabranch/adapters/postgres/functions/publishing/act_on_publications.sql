@@ -64,7 +64,7 @@ begin
      cross join lateral jsonb_to_recordset(c.outputs)
            o(name text, kind text, tier text, key text, media_type text, size bigint, sha256 text);
     perform app.refuse_expired_objects(_made);
-    perform app.note_sight(_made);
+    perform app.record_visibility(_made);
     update app.publication_keys k set current = p.id, number = p.number, owner = coalesce(k.owner, _owner)
       from app.publications p where p.id = any(_made) and p.kind = k.kind and p.key = k.key;
     return _made;

@@ -1,6 +1,6 @@
--- Note what some publications take out of sight, while their keys still name the ones before, and what they bring back:
+-- Record what some publications take out of sight, while their keys still name the ones before, and what they bring back:
 -- for retention, and for submissions with the parameters of the jobs that made it (E15).
-create function app.note_sight(_made uuid[]) returns void language plpgsql as $$
+create function app.record_visibility(_made uuid[]) returns void language plpgsql as $$
 begin
     with hidden as (
         select p.kind, p.key, b.source, p.action = 'withdraw' as withdrawn
