@@ -56,7 +56,7 @@ class Stack:
         """The job, once something is true of it; TimeoutError after minutes: it never will be."""
         async with asyncio.timeout(PATIENCE_SECONDS):
             while not true(job := await self.gateway.reads.job(job_id)):  # the end is in the database
-                await asyncio.sleep(0.02)
+                await asyncio.sleep(0.05)
         return job
 
     async def tasks(self, job: JobDetail, node: str) -> list[TaskDetail]:
