@@ -260,6 +260,8 @@ def test_r3_items_are_drawn_by_their_own_palettes_and_what_does_not_fit_is_skipp
         (f"{SEARCH}/point/9.1,47.1?filter=id='a'&filter-lang=x", 400, "catalog.query"),
         (f"{SEARCH}/point/9.1,47.1?ids={'a,' * 1500}", 400, "catalog.query"),
         (f"{SEARCH}/point/9.1,47.1?limit=1", 422, "raster.query"),
+        (f"{SEARCH}/point/9.1,47.1?ids=%00", 400, "catalog.query"),
+        ("/raster/collections/%00/point/9.1,47.1", 400, "catalog.query"),
         (f"{SEARCH}/point/9.1,47.1?ids=none", 404, "raster.outside"),
         (f"{SEARCH}/WebMercatorQuad/tilejson.json?collections=none", 404, "raster.outside"),
     ],

@@ -17,6 +17,7 @@ from anabranch.errors import InputError, NotFound
 from anabranch.geo.boxes import POLE, Box
 from anabranch.serving.concurrency import DEADLINE_SECONDS
 from anabranch.serving.tiles.assets import Assets
+from anabranch.serving.tiles.layers.budget import Budget
 from anabranch.serving.tiles.layers.items import LayerItem, LayerItems, version_of
 from anabranch.serving.tiles.layers.picture import SAMPLE_ITEMS, LayerPictures
 from anabranch.serving.tiles.layers.reader import LayerReader, LayerSource
@@ -124,7 +125,7 @@ def _source(request: Request, asset: str | None) -> LayerSource:
     if not items:
         raise NotFound("asset.not_found", f"no item here has a raster {asset}", remedy="See the items at /stac/search.")
     locate = partial(_locate, assets, asset)
-    return LayerSource(items, locate, layer.bounds, layer.is_whole, time.monotonic() + DEADLINE_SECONDS)
+    return LayerSource(items, locate, layer.bounds, layer.is_whole, Budget(time.monotonic() + DEADLINE_SECONDS))
 
 
 def _locate(assets: Assets, asset: str | None, item: LayerItem) -> Any:  # a source of a reader
