@@ -193,6 +193,10 @@ def test_a_tile_that_the_caller_has_is_not_sent_again_until_an_item_is_added(api
     second = api.get(path, headers=known)
     assert second.status_code == 200
     assert np.load(io.BytesIO(second.content))[0].max() == 6
+    styled = f"{path.removesuffix('.npy')}.png?bidx=1&rescale=0,10"  # as in a tilejson
+    known = {"If-None-Match": api.get(styled).headers["etag"]}
+    layers.add("growing", layers.write("elsewhere", 900, (41.0, 47.0, 41.1, 47.1), datetime="2026-08-01T00:00:00Z"))
+    assert api.get(styled, headers=known).status_code == 304
 
 
 def test_p6_what_is_withdrawn_or_not_published_is_not_drawn(api: httpx.Client, layers: Layers) -> None:
@@ -260,8 +264,8 @@ def test_r3_items_are_drawn_by_their_own_palettes_and_what_does_not_fit_is_skipp
         (f"{SEARCH}/point/9.1,47.1?filter=id='a'&filter-lang=x", 400, "catalog.query"),
         (f"{SEARCH}/point/9.1,47.1?ids={'a,' * 1500}", 400, "catalog.query"),
         (f"{SEARCH}/point/9.1,47.1?limit=1", 422, "raster.query"),
-        (f"{SEARCH}/point/9.1,47.1?ids=%00", 400, "catalog.query"),
-        ("/raster/collections/%00/point/9.1,47.1", 400, "catalog.query"),
+        (f"{SEARCH}/point/9.1,47.1?ids=%00", 422, "raster.query"),
+        ("/raster/collections/%00/point/9.1,47.1", 422, "raster.query"),
         (f"{SEARCH}/point/9.1,47.1?ids=none", 404, "raster.outside"),
         (f"{SEARCH}/WebMercatorQuad/tilejson.json?collections=none", 404, "raster.outside"),
     ],

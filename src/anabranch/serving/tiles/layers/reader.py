@@ -39,7 +39,7 @@ class LayerSource:
     items: Sequence[LayerItem]  # the newest first
     locate: Callable[[LayerItem], Path | Remote | MosaicSource]
     bounds: Box
-    is_whole: bool  # the layer has no other items
+    is_small: bool  # the layer has no more items than one request may draw
     budget: Budget
 
 
@@ -96,7 +96,7 @@ class LayerReader:
     @property
     def minzoom(self) -> int:
         """0, or the lowest zoom of the newest items, where a tile of the world would need too many of them."""
-        return 0 if self.input.is_whole else min(low for low, _ in self._zooms)
+        return 0 if self.input.is_small else min(low for low, _ in self._zooms)
 
     @property
     def maxzoom(self) -> int:
