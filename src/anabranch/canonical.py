@@ -30,10 +30,11 @@ def canonical(value: object) -> str:
     return _CANONICAL.encode(value)
 
 
-def decode(text: str | bytes) -> Json:
-    """The value of a JSON text; ValueError where encode would refuse it."""
+def decode(text: str | bytes, *, unique_keys: bool = False) -> Json:
+    """The value of a JSON text; ValueError where encode would refuse it, or where an object has a key twice."""
+    hook = _require_unique if unique_keys else None
     try:
-        value: Json = json.loads(text, parse_constant=_refuse_constant)
+        value: Json = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=hook)
     except RecursionError:
         raise ValueError(f"it is nested deeper than {MAX_DEPTH} levels") from None
     _require_sound(value)
@@ -47,6 +48,15 @@ def sha256(text: str) -> str:
 
 def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not JSON")
+
+
+def _require_unique(pairs: list[tuple[str, Json]]) -> JsonObject:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        seen: set[str] = set()
+        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        raise ValueError(f"an object has the key {twice[:80]!r} twice")
+    return made
 
 
 def _require_sound(value: object) -> None:

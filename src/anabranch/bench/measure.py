@@ -15,7 +15,7 @@ from anabranch.bench.processor_time import processor_seconds
 from anabranch.bench.statistics import StatisticsReader
 from anabranch.bench.workflows import CHAIN, EXPRESSIONS, FAN_OUT, ONE_TASK
 from anabranch.canonical import Json, JsonObject
-from anabranch.engine.submission import Order
+from anabranch.engine.submitting.submission import Order
 from anabranch.errors import AnabranchError, Unavailable
 from anabranch.gateway import Gateway
 from anabranch.settings import Settings

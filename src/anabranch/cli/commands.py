@@ -29,7 +29,7 @@ COMMANDS: dict[str, str | tuple[str, str]] = {
     "dead-letters": "List and replay tasks that failed permanently.",
     "dead-letters list": (
         "jobs.control:list_dead_letters",
-        "List the tasks that failed permanently and were not retried since, the newest first.",
+        "List the tasks that failed permanently and are still missing: no retry or newer job took their place.",
     ),
     "dead-letters replay": (
         "jobs.control:replay",

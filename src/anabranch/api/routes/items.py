@@ -29,7 +29,7 @@ from anabranch.contract.catalog import Envelope, ItemChange, Publication, Publis
 from anabranch.contract.jobs import SubmittedJob
 from anabranch.errors import InputError
 from anabranch.gateway import Gateway
-from anabranch.publishing import Action, ItemAction
+from anabranch.item_actions import Action, ItemAction
 from anabranch.serving.published import name_files
 
 __all__ = ["router"]
@@ -182,7 +182,7 @@ async def remove_collection(
     if query.confirm != "yes":
         what = f"this removes collection {collection} with its title, description and license"
         raise InputError("request.unconfirmed", what, remedy="Set `?confirm=yes`.")
-    await gateway.publishing.remove_collection(collection)
+    await gateway.publishing.remove_collection(collection, caller.name)
     log.info("collection.removed", collection=collection, by=caller.name)
     return RemovedCollection(collection)
 

@@ -166,6 +166,7 @@ class Origin(StrictModel):
     time: str = ""  # the one that was chosen, or `all`
     sidecars: tuple[Sidecar, ...] = ()
     applied: tuple[str, ...] = ()  # what was used of the sidecars and the file's conventions
+    stored: JsonValue = None  # that GeoTIFF in the work area, which all further steps read
 
 
 class Validated(StrictModel):

@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
+from typing import get_args
 
 import numpy.ma  # noqa: F401  # numpy imports it at its first use, which would be in each call
 import rasterio
@@ -24,8 +25,8 @@ from anabranch.plugins.raster.files.codecs import gdal_message
 from anabranch.plugins.raster.files.reader import check_drivers
 from anabranch.plugins.raster.files.source import Source
 from anabranch.plugins.raster.formats.extract import extract as extract_raster
-from anabranch.plugins.raster.formats.extract import list_times
-from anabranch.plugins.raster.formats.models import Choice, Extracted, ListParams, TimeSteps
+from anabranch.plugins.raster.formats.extract import find_used_sidecars, list_times
+from anabranch.plugins.raster.formats.models import Choice, Extracted, ListParams, TimeSteps, UsedSidecars
 from anabranch.plugins.raster.item import footprint, preview, projection
 from anabranch.plugins.raster.models import (
     Checked,
@@ -47,6 +48,7 @@ from anabranch.plugins.stac.facts import Footprint
 __all__ = [
     "check",
     "extract",
+    "find_used",
     "inspect",
     "join",
     "list_steps",
@@ -108,9 +110,28 @@ def extract(
     progress: cog.Progress,
 ) -> Extracted:
     """Make the GeoTIFF of a choice among the contents of a file."""
-    given: dict[SidecarKind, Path | None] = {"world": world, "prj": prj, "mask": mask, "aux": aux}
-    sidecars = {kind: path for kind, path in given.items() if path}
+    sidecars = _list_sidecars(world=world, prj=prj, mask=mask, aux=aux)
     return extract_raster(source, folder, choice, sidecars, settings, progress, confined=_is_confined())
+
+
+@_in_sandbox
+def find_used(
+    source: Source,
+    settings: RasterSettings,
+    world: Path | None = None,
+    prj: Path | None = None,
+    mask: Path | None = None,
+    aux: Path | None = None,
+    *,
+    progress: cog.Progress,
+) -> UsedSidecars:
+    """Find which sidecars add something to a raster."""
+    return find_used_sidecars(source, _list_sidecars(world=world, prj=prj, mask=mask, aux=aux), settings)
+
+
+def _list_sidecars(**given: Path | None) -> dict[SidecarKind, Path]:
+    kinds: tuple[SidecarKind, ...] = get_args(SidecarKind)
+    return {kind: path for kind in kinds if (path := given[kind])}
 
 
 @_in_sandbox

@@ -35,10 +35,11 @@ from stac_fastapi.types.errors import InvalidQueryParameter, NotFoundError
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+from anabranch.adapters.postgres.store.published_files import PublishedFile
 from anabranch.errors import AnabranchError, InputError, NotFound
 from anabranch.geo.boxes import Box
 from anabranch.serving.errors import Translate, raise_errors, translate_framework
-from anabranch.serving.published import Published, find_addresses, name_files, path_of
+from anabranch.serving.published import Published, files_of, find_addresses, name_files
 from anabranch.serving.stac.epsg import add_epsg
 from anabranch.serving.stac.links import Document, add_layer, add_predecessor, add_tiles, complete_landing, root_of
 from anabranch.serving.stac.pool import Catalog
@@ -140,15 +141,19 @@ async def _named(document: Any, request: Request) -> Any:  # a document, or a re
         return document
     root = root_of(request)
     files = await request.app.state.published.find_all(set(find_addresses(document)))
-    named = name_files(document, files, root)
-    predecessors = {path_of(file): file.predecessor for file in files.values()}
-    for item in named.get("features", ()):
-        item.get("properties", {}).setdefault("datetime", None)  # pgstac omits nulls, but STAC requires this one
-        add_tiles(item, root)
-        hrefs = (str(asset.get("href", "")) for asset in (item.get("assets") or {}).values())
-        add_predecessor(item, next(filter(None, (predecessors.get(h.removeprefix(root)) for h in hrefs)), None), root)
-        add_epsg(item)
-    return named
+    if "features" not in document:
+        return name_files(document, files_of(files), root)
+    return {**document, "features": [_name_item(item, files, root) for item in document["features"]]}
+
+
+def _name_item(document: Document, files: Sequence[PublishedFile], root: str) -> Document:
+    key = f"{document.get('collection')}/{document.get('id')}"
+    item: Document = name_files(document, files_of(files, key), root)
+    item.get("properties", {}).setdefault("datetime", None)  # pgstac omits nulls, but STAC requires this one
+    add_tiles(item, root)
+    add_predecessor(item, next((file.predecessor for file in files if file.key == key), None), root)
+    add_epsg(item)
+    return item
 
 
 def make_stac(catalog: Catalog, published: Published) -> ASGIApp:

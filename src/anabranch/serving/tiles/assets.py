@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from anabranch.adapters.postgres.store.files import PublishedFile
+from anabranch.adapters.postgres.store.published_files import PublishedFile
 from anabranch.canonical import encode
 from anabranch.contract.mosaic import MOSAIC_TYPE
 from anabranch.errors import NotFound
 from anabranch.serving.etags import tag_of
 from anabranch.serving.objects import Objects, Remote
-from anabranch.serving.published import Published, address_of
+from anabranch.serving.published import Published, address_of, files_of
 from anabranch.serving.stac.pool import Catalog
 from anabranch.serving.tiles.mosaic.sources import MosaicSource, MosaicSources
 
@@ -72,7 +72,7 @@ class Assets:
         """The published rasters of each of these items of the catalog, data first."""
         addresses = {address for item in items for address in rasters_of(item).values()}
         published = await self._published.find_all(addresses)
-        return [_read(item, published) for item in items]
+        return [_read(item, files_of(published, f"{item['collection']}/{item['id']}")) for item in items]
 
 
 def _read(item: Mapping[str, Any], published: Mapping[str, PublishedFile]) -> Rasters:  # as above

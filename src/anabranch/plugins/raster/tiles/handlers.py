@@ -54,7 +54,7 @@ def generate_tiling_scheme(params: SchemeParams, ctx: Context) -> Scheme:
         ctx,
         "plan",
         Grid,
-        source=fetch_again(ctx, params, verify=True),  # tiles are compared with the copy, so that is compared once
+        source=fetch_again(ctx, params),
         options=params.options(params.tiers[0], settings.raster_memory_mb),
         limits=TileLimits(
             wanted_bytes=settings.raster_tile_mb * MB,

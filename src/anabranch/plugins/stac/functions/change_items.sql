@@ -1,6 +1,6 @@
 -- Change what readers see of some items of a collection: publish, withdraw, restore or roll back, as
 -- app.act_on_publications says; no row where there is no such collection. _alone: the whole catalog is locked, because
--- pgstac makes or changes a partition for them. Answers the collection's document; whether these are its first items; the
+-- pgstac makes or changes a partition for them. Returns the collection's document; whether these are its first items; the
 -- publications that were made; the ids of the items that were as they are given already; the boxes and times of what the
 -- others showed before; and what these show now, where the caller does not know it.
 create function app.change_items(

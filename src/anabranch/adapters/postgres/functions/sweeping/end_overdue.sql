@@ -1,7 +1,7 @@
 -- End attempts of these lanes that run past their time by the database's clock (E8, E18): past the task's total, for
 -- good; past the running time and a grace that its worker let pass, to be tried again while attempts are left. A timeout
 -- is a transient failure: without a number of its own, a node allows three attempts. Lanes are found by their key, one
--- for each claim, whatever the planner knows of a table that fills and empties. Answers how many.
+-- for each claim, whatever the planner knows of a table that fills and empties. Returns how many.
 create function app.end_overdue(
     _grace interval, _batch integer, _from bigint default 0, _to bigint default 9223372036854775807
 ) returns integer language sql
