@@ -126,10 +126,13 @@ def test_all_tiles_are_drawn_as_the_tilejson_chooses(served: Served, api: httpx.
         assert set(np.unique(seen[..., 0][seen[..., -1] > 0])) == greys
 
 
-def test_the_hints_that_all_items_share_are_followed(api: httpx.Client, layers: Layers) -> None:
-    hints = {"renders": {"default": {"assets": ["data"], "rescale": [[0, 500]], "colormap_name": "viridis"}}}
-    names = {"hinted-west": (20.0, 47.0, 20.1, 47.1), "hinted-east": (20.1, 47.0, 20.2, 47.1)}
-    layers.add("hinted", *(layers.write(name, 250, box, properties=hints) for name, box in names.items()))
+def test_the_hints_that_all_items_share_are_followed_in_the_range_around_theirs(
+    api: httpx.Client, layers: Layers
+) -> None:
+    for name, west, ends in (("hinted-west", 20.0, [0, 300]), ("hinted-east", 20.1, [200, 500])):
+        hints = {"default": {"assets": ["data"], "rescale": [ends], "colormap_name": "viridis"}}
+        box = (west, 47.0, west + 0.1, 47.1)
+        layers.add("hinted", layers.write(name, 250, box, properties={"renders": hints}))
     query = httpx.URL(api.get("/raster/collections/hinted/WebMercatorQuad/tilejson.json").json()["tiles"][0]).params
     assert {name: query[name] for name in ("asset", "bidx", "rescale", "colormap_name")} == {
         "asset": "data", "bidx": "1", "rescale": "0.0,500.0", "colormap_name": "viridis",

@@ -63,7 +63,7 @@ class LayerPictures:
         if not await self._find_ranges(sample[0], query):
             return []
         found = [ranges for item in sample if (ranges := await self._find_ranges(item, query))]
-        return [(min(low for low, _ in band), max(high for _, high in band)) for band in zip(*found, strict=True)]
+        return _unite(found)
 
     async def _find_ranges(self, item: LayerItem, query: Query) -> Sequence[Range]:
         name = _asset_of(item, dict(query).get("asset"))
@@ -107,8 +107,16 @@ def _read_bands(source: Any) -> Bands:  # a source of a reader
 
 
 def _find_shared_hints(newest: Sequence[LayerItem], asset: str | None) -> Query:
-    """The hints of the newest item, if all have the same."""
-    first, *others = [hints_of(item.rasters, item.id, asset) for item in newest]
-    if first is None or any(hints != first for hints in others):
+    """The hints of the newest item, if all have the same; each item's range is its own, so those are united."""
+    found = [hints for item in newest if (hints := hints_of(item.rasters, item.id, asset))]
+    ranges = [hints.rescale or [] for hints in found]
+    alike = [hints.model_copy(update={"rescale": None}) for hints in found]
+    if len(found) < len(newest) or any(hints != alike[0] for hints in alike) or len(set(map(len, ranges))) > 1:
         return []
-    return [*first.asset(), *first.queries()]
+    shared = found[0].model_copy(update={"rescale": _unite(ranges)})
+    return [*shared.asset(), *shared.queries()]
+
+
+def _unite(rasters: Sequence[Sequence[Range]]) -> list[Range]:
+    """For each band the range around those of all rasters."""
+    return [(min(low for low, _ in band), max(high for _, high in band)) for band in zip(*rasters, strict=True)]
