@@ -8,7 +8,7 @@ from anabranch.serving.tiles.geotiff import MAX_FILES
 
 __all__ = ["Budget"]
 
-MAX_LAYER_VALUES = 2**27  # pixels times bands of all items that are read
+MAX_LAYER_VALUES = 2**26  # pixels times bands of all items that are read
 REMEDY = "Zoom in, narrow the search, or request fewer pixels or bands."
 
 
