@@ -126,10 +126,13 @@ def test_all_tiles_are_drawn_as_the_tilejson_chooses(served: Served, api: httpx.
         assert set(np.unique(seen[..., 0][seen[..., -1] > 0])) == greys
 
 
-def test_the_hints_that_all_items_share_are_followed(api: httpx.Client, layers: Layers) -> None:
-    hints = {"renders": {"default": {"assets": ["data"], "rescale": [[0, 500]], "colormap_name": "viridis"}}}
-    names = {"hinted-west": (20.0, 47.0, 20.1, 47.1), "hinted-east": (20.1, 47.0, 20.2, 47.1)}
-    layers.add("hinted", *(layers.write(name, 250, box, properties=hints) for name, box in names.items()))
+def test_the_hints_that_all_items_share_are_followed_in_the_range_around_theirs(
+    api: httpx.Client, layers: Layers
+) -> None:
+    for name, west, ends in (("hinted-west", 20.0, [0, 300]), ("hinted-east", 20.1, [200, 500])):
+        hints = {"default": {"assets": ["data"], "rescale": [ends], "colormap_name": "viridis"}}
+        box = (west, 47.0, west + 0.1, 47.1)
+        layers.add("hinted", layers.write(name, 250, box, properties={"renders": hints}))
     query = httpx.URL(api.get("/raster/collections/hinted/WebMercatorQuad/tilejson.json").json()["tiles"][0]).params
     assert {name: query[name] for name in ("asset", "bidx", "rescale", "colormap_name")} == {
         "asset": "data", "bidx": "1", "rescale": "0.0,500.0", "colormap_name": "viridis",
@@ -193,6 +196,10 @@ def test_a_tile_that_the_caller_has_is_not_sent_again_until_an_item_is_added(api
     second = api.get(path, headers=known)
     assert second.status_code == 200
     assert np.load(io.BytesIO(second.content))[0].max() == 6
+    styled = f"{path.removesuffix('.npy')}.png?bidx=1&rescale=0,10"  # as in a tilejson
+    known = {"If-None-Match": api.get(styled).headers["etag"]}
+    layers.add("growing", layers.write("elsewhere", 900, (41.0, 47.0, 41.1, 47.1), datetime="2026-08-01T00:00:00Z"))
+    assert api.get(styled, headers=known).status_code == 304
 
 
 def test_p6_what_is_withdrawn_or_not_published_is_not_drawn(api: httpx.Client, layers: Layers) -> None:
@@ -260,6 +267,8 @@ def test_r3_items_are_drawn_by_their_own_palettes_and_what_does_not_fit_is_skipp
         (f"{SEARCH}/point/9.1,47.1?filter=id='a'&filter-lang=x", 400, "catalog.query"),
         (f"{SEARCH}/point/9.1,47.1?ids={'a,' * 1500}", 400, "catalog.query"),
         (f"{SEARCH}/point/9.1,47.1?limit=1", 422, "raster.query"),
+        (f"{SEARCH}/point/9.1,47.1?ids=%00", 422, "raster.query"),
+        ("/raster/collections/%00/point/9.1,47.1", 422, "raster.query"),
         (f"{SEARCH}/point/9.1,47.1?ids=none", 404, "raster.outside"),
         (f"{SEARCH}/WebMercatorQuad/tilejson.json?collections=none", 404, "raster.outside"),
     ],

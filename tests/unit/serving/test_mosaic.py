@@ -13,11 +13,12 @@ from rasterio.transform import from_origin
 from rasterio.windows import Window
 
 from anabranch.contract.mosaic import StoredFile
-from anabranch.errors import InputError
+from anabranch.errors import AnabranchError, InputError
 from anabranch.geo.boxes import GLOBE
 from anabranch.serving.objects import Remote
 from anabranch.serving.tiles.assets import Rasters
 from anabranch.serving.tiles.geotiff import GeoTiff
+from anabranch.serving.tiles.layers.budget import Budget
 from anabranch.serving.tiles.layers.items import LayerItem
 from anabranch.serving.tiles.layers.reader import LayerReader, LayerSource
 from anabranch.serving.tiles.mosaic.reader import open_mosaic, open_reader
@@ -142,10 +143,10 @@ def test_a_request_opens_the_tiles_that_it_touches_and_no_more_than_the_limit(pa
     assert refused.value.code == "raster.assets"
 
 
-def test_a_mosaic_and_a_plain_raster_are_one_layer_whose_files_are_counted_together(pair: Pair) -> None:
+def test_a_mosaic_and_a_plain_raster_are_one_layer_with_one_budget(pair: Pair) -> None:
     sources: dict[str, Path | MosaicSource] = {"plain": pair.single, "tiled": pair.mosaic}
     items = [LayerItem("scenes", name, Rasters({})) for name in sources]
-    layer = LayerSource(items, lambda item: sources[item.id], GLOBE, is_whole=True, deadline=math.inf)
+    layer = LayerSource(items, lambda item: sources[item.id], GLOBE, is_small=True, budget=Budget(math.inf))
     tiled_first = replace(layer, items=items[::-1])
     with open_reader(pair.single, draws=True) as raster:
         tile, bands = tiles_over(raster, 13)[0], raster.drawn()  # at the corner, which nothing fills
@@ -153,11 +154,15 @@ def test_a_mosaic_and_a_plain_raster_are_one_layer_whose_files_are_counted_toget
         for source in (layer, tiled_first):
             drawn = LayerReader(source, draws=True).tile(*tile, indexes=bands)
             assert farthest(drawn, expected) <= pair.slack
-    for last, count in ((items[0], 25), (items[1], 26)):
-        crowded = LayerReader(replace(layer, items=[*[items[1]] * count, last]), draws=True)
-        with pytest.raises(InputError) as refused:
-            crowded.tile(*tile, indexes=bands)
-        assert refused.value.code == "raster.assets"
+    # The mosaic opens its overview and a tile.
+    for budget, code in (
+        (Budget(math.inf, files=2), "raster.assets"),
+        (Budget(math.inf, values=9), "raster.size"),
+        (Budget(0.0), "raster.slow"),
+    ):
+        with pytest.raises(AnabranchError) as refused:
+            LayerReader(replace(tiled_first, budget=budget), draws=True).tile(*tile, indexes=bands)
+        assert refused.value.code == code
 
 
 def test_a_mosaic_in_cloud_storage_is_read_in_ranges(pair: Pair) -> None:

@@ -91,8 +91,8 @@ def rasters_of(item: Mapping[str, Any]) -> dict[str, str]:  # STAC's own shape
     return {name: assets[name]["href"] for name in ordered}
 
 
-def _is_raster(asset: Mapping[str, Any]) -> bool:
-    return _media_type(asset) in RASTERS and address_of(asset.get("href")) is not None
+def _is_raster(asset: object) -> bool:
+    return isinstance(asset, Mapping) and _media_type(asset) in RASTERS and address_of(asset.get("href")) is not None
 
 
 def _media_type(asset: Mapping[str, Any]) -> str:

@@ -14,9 +14,10 @@ from anabranch.serving.stac.search.bounds import BOUNDS
 from anabranch.serving.tiles.assets import Assets, Rasters
 from anabranch.serving.tiles.layers.search import LayerSearch
 
-__all__ = ["MAX_ITEMS", "LayerItem", "LayerItems", "version_of"]
+__all__ = ["SAMPLE_ITEMS", "Head", "LayerItem", "LayerItems", "version_of"]
 
 MAX_ITEMS = 50  # that one request may draw
+SAMPLE_ITEMS = 10  # the newest, by which a layer is drawn
 FRESH_SECONDS = 5.0
 MAX_CACHED_HEADS = 16
 
@@ -32,10 +33,10 @@ class LayerItem:
 
 @dataclass(frozen=True)
 class Head:
-    """The newest items of a layer."""
+    """The newest items of a layer, a few of them."""
 
     items: tuple[LayerItem, ...]
-    is_whole: bool  # the layer has no others
+    is_small: bool  # the layer has no more items than one request may draw
 
 
 class LayerItems:
@@ -62,11 +63,12 @@ class LayerItems:
         """The newest items of the whole layer."""
         body = search.body(None, MAX_ITEMS + 1)
         key = encode(body)
-        at, known = self._heads.get(key, (0.0, Head((), is_whole=True)))
+        at, known = self._heads.get(key, (0.0, Head((), is_small=True)))
         if time.monotonic() - at < FRESH_SECONDS:
             return known
         found = await self._catalog.search(body)
-        head = Head(await self._read(found[:MAX_ITEMS]), is_whole=len(found) <= MAX_ITEMS)
+        newest = await self._read(found[:MAX_ITEMS])
+        head = Head(newest[:SAMPLE_ITEMS], is_small=len(found) <= MAX_ITEMS)
         if len(self._heads) >= MAX_CACHED_HEADS:
             self._heads.clear()
         self._heads[key] = time.monotonic(), head

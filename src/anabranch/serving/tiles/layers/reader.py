@@ -1,6 +1,5 @@
 """Reads the rasters of a layer as if they were one: the newest that has something at a pixel is what is seen there."""
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,11 +14,12 @@ from rio_tiler.constants import WEB_MERCATOR_TMS
 from rio_tiler.errors import PointOutsideBounds, TileOutsideBounds
 from rio_tiler.models import ImageData, PointData
 
-from anabranch.errors import InputError, Unavailable
+from anabranch.errors import InputError
 from anabranch.geo.boxes import Box
 from anabranch.serving.objects import Remote
 from anabranch.serving.tiles.colormap import apply_colormap
-from anabranch.serving.tiles.geotiff import MAX_FILES, GeoTiff
+from anabranch.serving.tiles.geotiff import GeoTiff
+from anabranch.serving.tiles.layers.budget import Budget
 from anabranch.serving.tiles.layers.items import LayerItem
 from anabranch.serving.tiles.mosaic.reader import open_reader
 from anabranch.serving.tiles.mosaic.sources import MosaicSource
@@ -39,8 +39,8 @@ class LayerSource:
     items: Sequence[LayerItem]  # the newest first
     locate: Callable[[LayerItem], Path | Remote | MosaicSource]
     bounds: Box
-    is_whole: bool  # the layer has no other items
-    deadline: float  # on the monotonic clock
+    is_small: bool  # the layer has no more items than one request may draw
+    budget: Budget
 
 
 class LayerReader:
@@ -96,7 +96,7 @@ class LayerReader:
     @property
     def minzoom(self) -> int:
         """0, or the lowest zoom of the newest items, where a tile of the world would need too many of them."""
-        return 0 if self.input.is_whole else min(low for low, _ in self._zooms)
+        return 0 if self.input.is_small else min(low for low, _ in self._zooms)
 
     @property
     def maxzoom(self) -> int:
@@ -116,14 +116,10 @@ class LayerReader:
 
     def _read(self, read: Callable[[GeoTiff], Data], indexes: Sequence[int] | None) -> Iterator[Data]:
         """What each item has, the newest first, without those that can't be a part of the same picture."""
-        files, count, reasons = 0, 0, list[str]()
+        budget, count, reasons = self.input.budget, 0, list[str]()
         for item in self.input.items:
-            if time.monotonic() > self.input.deadline:
-                raise Unavailable("raster.slow", "the layer was not drawn in time", remedy="Zoom in, or request less.")
-            if files >= MAX_FILES:  # one of a mosaic counts for each of its tiles that was opened
-                message = f"more than {MAX_FILES} files of the layer's items would be opened"
-                raise InputError("raster.assets", message, remedy="Zoom in, or narrow the search.")
-            with self._open(item, max_files=MAX_FILES - files) as raster:
+            budget.check()
+            with self._open(item, max_files=budget.files) as raster:
                 if reason := self._find_misfit(raster, indexes):
                     reasons.append(f"item {item.id} of {item.collection} {reason}")
                     continue
@@ -131,7 +127,7 @@ class LayerReader:
                     data = read(raster)
                 except (TileOutsideBounds, PointOutsideBounds):
                     continue
-                files += raster.opened_files
+                budget.spend(raster.opened_files, data.array.size)
             count += 1
             yield data
         _report_skipped(reasons, is_empty=not count)

@@ -17,8 +17,9 @@ from anabranch.errors import InputError, NotFound
 from anabranch.geo.boxes import POLE, Box
 from anabranch.serving.concurrency import DEADLINE_SECONDS
 from anabranch.serving.tiles.assets import Assets
-from anabranch.serving.tiles.layers.items import LayerItem, LayerItems, version_of
-from anabranch.serving.tiles.layers.picture import SAMPLE_ITEMS, LayerPictures
+from anabranch.serving.tiles.layers.budget import Budget
+from anabranch.serving.tiles.layers.items import Head, LayerItem, LayerItems, version_of
+from anabranch.serving.tiles.layers.picture import LayerPictures, is_complete
 from anabranch.serving.tiles.layers.reader import LayerReader, LayerSource
 from anabranch.serving.tiles.layers.search import SearchParameters, read_search
 from anabranch.serving.tiles.tagged_route import Query as Parameters
@@ -38,14 +39,13 @@ class Layer:
     """What one request needs of a layer."""
 
     items: tuple[LayerItem, ...]  # to read, the newest first
-    newest: tuple[LayerItem, ...]  # of the whole layer, by which it is drawn
-    is_whole: bool  # the layer has no others than the newest
+    head: Head | None  # of the whole layer, by which it is drawn; None where the caller says all of it
     bounds: Box
 
     @property
     def version(self) -> str:
         """A hash of everything that the response depends on."""
-        return version_of(self.items, self.newest)
+        return version_of(self.items, self.head.items if self.head else ())
 
 
 class LayerRoute(TaggedRoute):
@@ -57,20 +57,19 @@ class LayerRoute(TaggedRoute):
         """The items of a tile or point, or of the whole layer, and those by which it is drawn."""
         layers: LayerItems = request.app.state.layers
         search, area = read_search(request), _area_of(request)
-        items = await layers.find(search, area) if area else ()
-        head = await layers.find_head(search) if items or not area else None
-        newest = head.items[:SAMPLE_ITEMS] if head else ()
-        if head is None or not newest:
+        needs_head = area is None or not is_complete(request.query_params.multi_items(), draws=is_drawn(request))
+        head = await layers.find_head(search) if needs_head else None
+        items = await layers.find(search, area) if area else head.items if head else ()
+        if not items or (head and not head.items):
             await layers.check_collection(search)
             raise NotFound("raster.outside", "the layer has no raster here", remedy=SEE_TILEJSON)
-        bounds = area or await layers.find_bounds(search)
-        return Layer(items or newest, newest, head.is_whole, bounds)
+        return Layer(items, head, area or await layers.find_bounds(search))
 
     async def complete(self, request: Request) -> Parameters:
         """The query with all that decides how the layer is drawn."""
         pictures: LayerPictures = request.app.state.pictures
-        query = request.query_params.multi_items()
-        return await pictures.complete(query, layer_of_request(request).newest, draws=is_drawn(request))
+        query, head = request.query_params.multi_items(), layer_of_request(request).head
+        return await pictures.complete(query, head.items, draws=is_drawn(request)) if head else query
 
 
 class LayerPurpose(DefaultDependency):
@@ -123,8 +122,8 @@ def _source(request: Request, asset: str | None) -> LayerSource:
     items = [item for item in layer.items if asset is None or asset in item.rasters.addresses]
     if not items:
         raise NotFound("asset.not_found", f"no item here has a raster {asset}", remedy="See the items at /stac/search.")
-    locate = partial(_locate, assets, asset)
-    return LayerSource(items, locate, layer.bounds, layer.is_whole, time.monotonic() + DEADLINE_SECONDS)
+    is_small, budget = layer.head is None or layer.head.is_small, Budget(time.monotonic() + DEADLINE_SECONDS)
+    return LayerSource(items, partial(_locate, assets, asset), layer.bounds, is_small, budget)
 
 
 def _locate(assets: Assets, asset: str | None, item: LayerItem) -> Any:  # a source of a reader
