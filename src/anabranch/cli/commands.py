@@ -148,6 +148,10 @@ COMMANDS: dict[str, str | tuple[str, str]] = {
         "bench:rasters",
         "Measure the publication of many small rasters by process_raster, from the file to the catalog.",
     ),
+    "bench ingest": (
+        "bench:ingest",
+        "Measure the publication of STAC items by stac_ingest, compared with pypgstac's own loader.",
+    ),
     "bench http": (
         "bench:http",
         "Measure the submission and reading of jobs through HTTP, with few and with many jobs in the table.",

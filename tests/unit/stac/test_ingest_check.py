@@ -6,7 +6,7 @@ import pytest
 
 from anabranch.errors import InputError
 from anabranch.plugins.stac.ingest.check import Rules, check_collection, check_item
-from anabranch.plugins.stac.ingest.documents import parse_item
+from anabranch.plugins.stac.ingest.documents import parse_item, write_document
 from anabranch.plugins.stac.ingest.hrefs import Bases
 from tests.support.stac_items import make_collection, make_item
 
@@ -93,6 +93,9 @@ def test_c1_what_is_wrong_with_an_item_is_said_with_a_code(item: dict[str, Any],
         (b'{"a": "\\u0000"}', "U+0000"),
         (b'{"a": "\\ud800"}', "U+D800"),
         (b'{"a": "\xff"}', "utf-8"),
+        (b'{"a": "\xed\xa0\x80"}', "U+D800"),
+        ('{"a": "\\ud800"}'.encode("utf-16"), "U+D800"),
+        (b'{"a": 1234567890123456789012}', "64-bit"),
         (b'{"a":' * 100 + b"1" + b"}" * 100, "nested deeper than 64"),
         (b"[" * 200_000, "nested deeper than 64"),
         (b'{"a": ' + b"9" * 5_000 + b"}", "Exceeds the limit"),
@@ -101,7 +104,7 @@ def test_c1_what_is_wrong_with_an_item_is_said_with_a_code(item: dict[str, Any],
 )
 def test_s7_a_hostile_document_is_refused_before_anything_looks_into_it(text: bytes, said: str) -> None:
     with pytest.raises(InputError) as refused:
-        parse_item(text, 1_000 if said != "at most 4096" else 4)
+        write_document(parse_item(text, 1_000 if said != "at most 4096" else 4))
     assert said in refused.value.message
 
 

@@ -1,11 +1,13 @@
 """Publishes items to our tables and pgstac in one transaction, one publisher per collection, and counts them."""
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import InitVar, asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+import orjson
 import psycopg
 from psycopg import Connection
 from psycopg.types.json import Jsonb
@@ -13,7 +15,7 @@ from psycopg.types.json import Jsonb
 from anabranch.canonical import Json, JsonObject
 from anabranch.engine.model import Attempt
 from anabranch.errors import AnabranchError, Conflict, Denied, InputError, Interrupted, NotFound, Transient, Unavailable
-from anabranch.plugins.stac.collection import CollectionFacts, build_collection, shapes_extent, widen
+from anabranch.plugins.stac.collection import CollectionFacts, build_collection, pick_times, shapes_extent, widen
 from anabranch.plugins.stac.item import Origin, PublishedOutput
 from anabranch.plugins.stac.manifest import Manifest
 from anabranch.plugins.stac.names import check_collection_id, check_item_id
@@ -309,6 +311,7 @@ def _record(
     items: list[Mapping[str, Any]] = [
         {
             "id": each.id,
+            "key": f"{collection}/{each.id}",
             "body": each.document,
             "outputs": [asdict(output) for output in each.outputs],
             "made_from": each.made_from,
@@ -317,7 +320,7 @@ def _record(
         }
         for each in publications
     ]
-    times = Jsonb([each.document["properties"] for each in publications])
+    times = _jsonb([pick_times(each.document) for each in publications])
     fits = not alone and run(connection, "fits_partition", collection=collection, times=times) == [(True,)]
     try:
         change = _change_items(connection, collection, "publish", items, by, alone=not fits)
@@ -336,7 +339,7 @@ def _change_items(
     connection: Work, collection: str, action: str, items: Sequence[Mapping[str, Any]], by: By, *, alone: bool = True
 ) -> Change:
     """Change what readers see of items in our own rows."""
-    values = {"collection": collection, "action": action, "items": Jsonb(items), "alone": alone, **asdict(by)}
+    values = {"collection": collection, "action": action, "items": _jsonb(items), "alone": alone, **asdict(by)}
     rows = run(connection, "change_items", **values)
     if not rows:
         raise _no_collection(collection)
@@ -375,7 +378,7 @@ def _load(connection: Work, collection: str, documents: Sequence[Mapping[str, An
     """Insert items into pgstac, or replace them, from our rows; the documents are theirs."""
     if not documents:
         return
-    times = Jsonb([document["properties"] for document in documents])
+    times = _jsonb([pick_times(document) for document in documents])
     whose = {"collection": collection, "ids": [document["id"] for document in documents]}
     if run(connection, "fit_partition", collection=collection, times=times):
         run(connection, "delete_items", **whose)
@@ -424,6 +427,18 @@ def _translate(error: psycopg.Error, *, collapsed: bool) -> AnabranchError:
         return InputError("catalog.refused", f"pgstac refused a publication: {said}", remedy=remedy)
     what = f"the database aborted a publication: {said}"
     return Transient(what, code="catalog.unreachable", remedy="Nothing was published; the task is retried.")
+
+
+def _jsonb(value: object) -> Jsonb:
+    return Jsonb(value, dumps=_dump)
+
+
+def _dump(value: object) -> str | bytes:
+    """JSON, quickly where no integer has over 64 bits."""
+    try:
+        return orjson.dumps(value)
+    except TypeError:
+        return json.dumps(value)
 
 
 def _text(query: str) -> bytes:

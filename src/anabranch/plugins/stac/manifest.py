@@ -12,7 +12,9 @@ from anabranch.manifests.statement import Origin, build_statement
 from anabranch.plugins.stac.facts import ItemReference, RasterItem
 from anabranch.plugins.stac.item import find_outputs
 
-__all__ = ["Manifest", "our_version", "sign_manifest", "sign_raster"]
+__all__ = ["Manifest", "Signer", "our_version", "sign_raster"]
+
+NOTHING: Mapping[str, str] = {}
 
 
 @cache
@@ -30,36 +32,39 @@ class Manifest:
     handlers: JsonObject
 
 
-def sign_manifest(
-    origin: Origin,
-    key: SigningKey,
-    published_as: ItemReference,
-    *,
-    files: Mapping[str, str],
-    sources: Mapping[str, str],
-    software: Mapping[str, str],
-) -> Manifest:
-    """The manifest of an item; files and sources are hashes by name."""
-    statement = build_statement(
-        origin,
-        {"collection": published_as.collection, "item": published_as.id},
-        files=files,
-        sources=sources,
-        libraries={"anabranch": our_version(), **software},
-    )
-    envelope = write_envelope(sign(statement, key))
-    handlers: JsonObject = {name: list(versions) for name, versions in origin.handlers.items()}
-    return Manifest(envelope, {"id": key.id, "public_key": key.public_key}, handlers)
+class Signer:
+    """Signs the manifests of items that a job makes of the same sources; files and sources are hashes by name."""
+
+    def __init__(
+        self,
+        origin: Origin,
+        key: SigningKey,
+        *,
+        files: Mapping[str, str] = NOTHING,
+        sources: Mapping[str, str] = NOTHING,
+        software: Mapping[str, str] = NOTHING,
+    ) -> None:
+        """What all of their manifests say is built once."""
+        libraries = {"anabranch": our_version(), **software}
+        self._statement = build_statement(origin, {}, files=files, sources=sources, libraries=libraries)
+        self._key = key
+        self._public: JsonObject = {"id": key.id, "public_key": key.public_key}
+        self._handlers: JsonObject = {name: list(versions) for name, versions in origin.handlers.items()}
+
+    def sign(self, item: ItemReference) -> Manifest:
+        """The manifest of an item."""
+        statement = self._statement.published({"collection": item.collection, "item": item.id})
+        return Manifest(write_envelope(sign(statement, self._key)), self._public, self._handlers)
 
 
 def sign_raster(origin: Origin, key: SigningKey, collection: str, raster: RasterItem) -> Manifest:
     """The manifest of the item that a raster becomes."""
     source = raster.source
-    return sign_manifest(
+    signer = Signer(
         origin,
         key,
-        ItemReference(collection=collection, id=raster.id),
         files={output.name: output.sha256 for output in find_outputs(raster)},
         sources={source.name or "source": source.sha256} if source else {},
         software=raster.software,
     )
+    return signer.sign(ItemReference(collection=collection, id=raster.id))

@@ -1,9 +1,11 @@
 """Untrusted JSON: what can't be stored is refused before anything looks into it (S7)."""
 
+import orjson
+
 from anabranch.canonical import Json, JsonObject, decode
 from anabranch.errors import InputError
 
-__all__ = ["open_document", "parse_document", "parse_item"]
+__all__ = ["open_document", "parse_document", "parse_item", "write_document"]
 
 
 def parse_document(text: bytes) -> Json:
@@ -31,3 +33,12 @@ def parse_item(text: bytes, max_kb: int) -> JsonObject:
         what = f"the item has {len(text)} bytes; at most {max_kb * 1024} are accepted"
         raise InputError("ingest.too_large", what, remedy="Move large values into assets, or raise `stac_item_kb`.")
     return open_document(text)
+
+
+def write_document(document: JsonObject) -> bytes:
+    """The one text of a parsed document: sorted keys, no spaces; InputError where an integer has over 64 bits."""
+    try:
+        return orjson.dumps(document, option=orjson.OPT_SORT_KEYS)
+    except TypeError as error:
+        what = f"this is not JSON that can be stored: {error}"
+        raise InputError("ingest.unreadable", what, remedy="Write large numbers as text.") from error

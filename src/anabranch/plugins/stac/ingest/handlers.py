@@ -2,15 +2,16 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from anabranch import Context, handler
-from anabranch.canonical import JsonObject, canonical
+from anabranch.canonical import JsonObject
 from anabranch.errors import InputError, NotFound
 from anabranch.plugins.stac.facts import ItemReference
-from anabranch.plugins.stac.ingest.documents import open_document, parse_item
+from anabranch.plugins.stac.ingest.documents import open_document, parse_item, write_document
 from anabranch.plugins.stac.ingest.hrefs import Bases
 from anabranch.plugins.stac.ingest.models import (
     Ingested,
@@ -25,7 +26,7 @@ from anabranch.plugins.stac.ingest.models import (
 )
 from anabranch.plugins.stac.ingest.records import Place, Record, Refused, read_records, write_lines
 from anabranch.plugins.stac.ingest.sources import SourceReader, folder_of
-from anabranch.plugins.stac.manifest import Manifest, sign_manifest
+from anabranch.plugins.stac.manifest import Manifest, Signer
 from anabranch.plugins.stac.settings import StacSettings
 
 if TYPE_CHECKING:
@@ -95,11 +96,12 @@ def validate_items(params: ValidateParams, ctx: Context) -> Validated:
             document = parse_item(text, max_kb)
             is_collection = document.get("type") == "Collection"
             made = (check_collection if is_collection else check_item)(document, rules, place.file)
+            line = Record(place, write_document(made)).write()
         except InputError as error:
             refused.append(Refused.of(place, error, document).write())
             continue
         unknown.update(list_unknown_extensions(made))
-        (collections if is_collection else items).append(Record(place, canonical(made).encode()).write())
+        (collections if is_collection else items).append(line)
     return Validated(
         part=Part(
             items=ctx.work.put(write_lines(ctx.scratch / "items", items)),
@@ -139,9 +141,12 @@ def _describe_job(params: LoadParams, ctx: Context) -> "Job":
         origin = find_origin(connection, ctx.job_id)
     key = ctx.signing_key
 
+    @lru_cache(1)
+    def sign_items(file: str, sha256: str) -> Signer:
+        return Signer(origin, key, sources={PurePosixPath(file).name: sha256})
+
     def sign(item: ItemReference, place: Place) -> Manifest:
-        source = {PurePosixPath(place.file).name: place.sha256}
-        return sign_manifest(origin, key, item, files={}, sources=source, software={})
+        return sign_items(place.file, place.sha256).sign(item)
 
     return Job(ctx.job_id, ctx.database, sign, (ctx.node_id, ctx.fence) if ctx.fence else None, params.reason)
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from urllib.parse import quote, urljoin, urlsplit
+from urllib.parse import quote, urljoin
 
 from anabranch.canonical import Json, JsonObject
 from anabranch.errors import InputError
@@ -11,6 +11,7 @@ from anabranch.errors import InputError
 __all__ = ["Bases", "is_web_url", "keep_links", "resolve_assets"]
 
 SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
+HOST = re.compile(r"[^/?#]*://([^/?#\[\]]+|\[[0-9A-Fa-f:.]+\](?::\d+)?)(?=[/?#]|$)")
 UNSAFE = re.compile(r"[\x00-\x20\x7f\\<>\"]")
 ASSET_SCHEMES = frozenset({"http", "https", "s3", "gs", "az", "abfs", "abfss"})
 # Our server writes these itself.
@@ -102,14 +103,11 @@ def _fault(href: str) -> str | None:
         return "it has blanks, control characters or backslashes"
     if _scheme_of(href) not in ASSET_SCHEMES:
         return "it is of another kind"
-    try:
-        parts = urlsplit(href)
-    except ValueError as error:
-        return str(error)
+    host = HOST.match(href)
+    if host is None:
+        return "it names no host or container"
     # The user of abfs://container@account is a container.
-    if "@" in parts.netloc and parts.scheme not in ("abfs", "abfss"):
-        return "it holds credentials"
-    return None if parts.netloc else "it names no host or container"
+    return "it holds credentials" if "@" in host[1] and href[:4].lower() != "abfs" else None
 
 
 def _scheme_of(href: str) -> str | None:

@@ -1,13 +1,14 @@
 """Publishes checked items in bulk, a few thousand at a time; what can't be published is refused alone."""
 
 import hashlib
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
+
+import orjson
 
 from anabranch.canonical import JsonObject
 from anabranch.engine.model import Attempt
@@ -85,7 +86,7 @@ def _first_of_each(
     """The first document of each id; another one with the same content is left out, any other refused."""
     seen: dict[tuple[str, str], bytes] = {}
     for record in records:
-        document: JsonObject = json.loads(record.text)
+        document: JsonObject = orjson.loads(record.text)
         key, content = (str(document.get("collection", "")), str(document["id"])), hashlib.sha256(record.text).digest()
         if (former := seen.setdefault(key, content)) is content:
             yield record.place, ItemReference.model_construct(collection=key[0], id=key[1]), document

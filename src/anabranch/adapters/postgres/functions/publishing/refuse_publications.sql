@@ -9,9 +9,10 @@ declare
 begin
     select x.code, x.what into _bad
       from jsonb_to_recordset(_changes) c(key text, number integer, expected integer)
-      left join app.publication_keys k on k.kind = _kind and k.key = c.key and k.number > 0
-      left join app.publications p on p.id = k.current
-      left join lateral app.find_source(_kind, c.key, _action, c.number) s on true
+      left join lateral (
+           select * from app.publication_keys k where k.kind = _kind and k.key = c.key and k.number > 0 offset 0) k on true
+      left join lateral (select * from app.publications p where p.id = k.current and _action <> 'publish' offset 0) p on true
+      left join lateral app.find_source(_kind, c.key, _action, c.number) s on _action <> 'publish'
      cross join lateral (
            select case
                   when _action <> 'publish' and k.key is null then 'AN012'
