@@ -385,6 +385,7 @@ def test_e5_the_handler_role_publishes_and_touches_nothing_else(
         "is_related",
         "list_extents",
         "list_files",
+        "list_items",
         "now",
         "publish_items",
         "remove_collection",

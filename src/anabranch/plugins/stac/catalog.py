@@ -1,8 +1,9 @@
 """Publishes items to our tables and pgstac in one transaction, one publisher per collection, and counts them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import InitVar, asdict, dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,8 +22,8 @@ from anabranch.plugins.stac.validation import validate
 from anabranch.statements import read_statements
 
 __all__ = [
-    "Acted", "Action", "By", "Publication", "Published", "act", "ensure_collection", "find_origin", "publish",
-    "remove_collection", "run",
+    "Acted", "Action", "By", "Publication", "Published", "Work", "act", "ensure_collection", "find_origin", "publish",
+    "remove_collection", "run", "split",
 ]  # fmt: skip
 
 SQL = Path(__file__).with_name("statements.sql")
@@ -59,11 +60,13 @@ class Publication:
     document: Mapping[str, Json]
     outputs: Sequence[PublishedOutput] = ()
     manifest: Manifest | None = None
+    is_valid: InitVar[bool] = False  # it was validated before
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, is_valid: bool) -> None:
         """Validate it against the schemas, before a connection is open."""
-        validate(self.document)
-        check_item_id(self.id)
+        if not is_valid:
+            validate(self.document)
+            check_item_id(self.id)
 
     @property
     def id(self) -> str:
@@ -143,17 +146,17 @@ def publish(
     connection: Work,
     collection: str,
     job_id: str,
-    publications: Sequence[Publication],
+    publications: Iterable[Publication],
     attempt: tuple[str, Attempt] | None = None,
     *,
     reason: str | None = None,
 ) -> Published:
     """Publish items, all or none. Unchanged items are left alone; items that pgstac lost are restored.
 
-    `attempt` is the publishing attempt with its node; raises Interrupted when it is not current, or the job has ended.
+    Many of them are read batch by batch, several times, and come in the order of their ids. `attempt` is the
+    publishing attempt with its node; raises Interrupted when it is not current, or the job has ended.
     """
-    _check(collection, publications)
-    ids = [publication.id for publication in publications]
+    ids = _check(collection, publications)
     if not ids:
         return Published(collection, (), ())
     try:
@@ -201,27 +204,54 @@ def _publish(
     connection: Work,
     collection: str,
     by: By,
-    publications: Sequence[Publication],
+    publications: Iterable[Publication],
     attempt: tuple[str, Attempt] | None,
     *,
     alone: bool,
 ) -> list[str]:
     """Publish items in one transaction; returns the ids that changed."""
-    documents = {publication.id: publication.document for publication in publications}
+    times = Jsonb([_extent_of(each.document)["properties"] for each in publications])
+    changes: list[Change] = []
+    added: list[Mapping[str, Any]] = []
     with _publishing(connection):
-        change = _record(connection, collection, by, publications, alone=alone)
+        fits = not alone and _fits(connection, collection, times)
+        for batch in split(publications):
+            changes.append(_record(connection, collection, by, batch, alone=not fits))
+            if len(changes) == 1 and fits and not _fits(connection, collection, times):
+                raise PartitionChanged
+            added += _show_items(connection, changes[-1], {each.id: each.document for each in batch})
+        former = [item for change in changes for item in change.former]
+        _show_extent(connection, replace(changes[-1], first=changes[0].first, former=former), added)
         _require_current(connection, by.job_id, attempt)
-        changed = [made["id"] for made in change.made]
-        _show_extent(connection, change, [documents[item] for item in changed])
-        shown = [*changed, *change.same]
-        wanted = {*changed, *_missing(connection, collection, shown)}
-        _load(connection, [documents[item] for item in documents if item in wanted])
-        _count(connection, collection, shown)
-    return changed
+    return [made["id"] for change in changes for made in change.made]
+
+
+def _show_items(
+    connection: Work, change: Change, documents: Mapping[str, Mapping[str, Json]]
+) -> Iterator[Mapping[str, Any]]:
+    """Write to pgstac what changed, or what it lost; returns the boxes and times of what changed."""
+    collection, changed = change.document["id"], [made["id"] for made in change.made]
+    _show_collection(connection, change.document)
+    shown = [*changed, *change.same]
+    wanted = {*changed, *_missing(connection, collection, shown)}
+    _load(connection, [documents[item] for item in documents if item in wanted])
+    _count(connection, collection, shown)
+    return (_extent_of(documents[item]) for item in changed)
+
+
+def _extent_of(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The box and the times of an item."""
+    times = ("datetime", "start_datetime", "end_datetime")
+    properties = document["properties"]
+    return {"bbox": document["bbox"], "properties": {name: properties[name] for name in times if name in properties}}
+
+
+def _fits(connection: Work, collection: str, times: Jsonb) -> bool:
+    return run(connection, "fits_partition", collection=collection, times=times) == [(True,)]
 
 
 def _require_current(connection: Work, job_id: str | None, attempt: tuple[str, Attempt] | None) -> None:
-    """Lock the job; after the catalog, so that it is not locked while others publish."""
+    """Lock the job; after all else, so that it is not locked for long."""
     if attempt is None:
         return
     node, ((lane, place), number, token) = attempt
@@ -229,6 +259,13 @@ def _require_current(connection: Work, job_id: str | None, attempt: tuple[str, A
     ((held,),) = run(connection, "hold_attempt", **fence)
     if not held:
         raise Interrupted("the task was cancelled, or another attempt has it now", code="task.lost")
+
+
+def split(publications: Iterable[Publication], size: int = BATCH_ITEMS) -> Iterator[list[Publication]]:
+    """Batches of publications."""
+    rest = iter(publications)
+    while batch := list(islice(rest, size)):
+        yield batch
 
 
 def find_origin(connection: Work, job_id: str) -> Origin:
@@ -243,9 +280,10 @@ def run(connection: Work, query: str, **parameters: object) -> list[tuple[Any, .
     return [_values(row) for row in connection.execute(_text(query), parameters, prepare=False).fetchall()]
 
 
-def _check(collection: str, publications: Sequence[Publication]) -> None:
+def _check(collection: str, publications: Iterable[Publication]) -> list[str]:
+    """The ids of items that can be published together."""
     check_collection_id(collection)
-    seen = set()
+    seen: dict[str, None] = {}
     for publication in publications:
         if publication.id in seen:
             what = f"item {publication.id} appears twice in one publication"
@@ -255,7 +293,8 @@ def _check(collection: str, publications: Sequence[Publication]) -> None:
             raise InputError(
                 "catalog.other_collection", what, remedy=f"Publish it there, or build it for {collection}."
             )
-        seen.add(publication.id)
+        seen[publication.id] = None
+    return list(seen)
 
 
 def _record(connection: Work, collection: str, by: By, publications: Sequence[Publication], *, alone: bool) -> Change:
@@ -269,19 +308,14 @@ def _record(connection: Work, collection: str, by: By, publications: Sequence[Pu
         }
         for each in publications
     ]
-    times = Jsonb([each.document["properties"] for each in publications])
-    fits = not alone and run(connection, "fits_partition", collection=collection, times=times) == [(True,)]
     try:
-        change = _change_items(connection, collection, "publish", items, by, alone=not fits)
+        return _change_items(connection, collection, "publish", items, by, alone=alone)
     except psycopg.errors.UniqueViolation as error:
         raise Conflict(
             "catalog.name_taken",
             f"two outputs of an item have the same name: {error.diag.message_detail}",
             remedy="Give each output a unique name.",
         ) from error
-    if fits and run(connection, "fits_partition", collection=collection, times=times) != [(True,)]:
-        raise PartitionChanged
-    return change
 
 
 def _change_items(
@@ -324,8 +358,8 @@ def _is_shown(connection: Work, document: Mapping[str, Any]) -> bool:
 
 
 def _load(connection: Work, documents: Sequence[Mapping[str, Json]]) -> None:
-    for start in range(0, len(documents), BATCH_ITEMS):
-        run(connection, "load_items", items=Jsonb(documents[start : start + BATCH_ITEMS]))
+    if documents:
+        run(connection, "load_items", items=Jsonb(documents))
 
 
 def _missing(connection: Work, collection: str, ids: Sequence[str]) -> list[str]:

@@ -91,6 +91,10 @@ select app.list_extents(%(collection)s)
 -- The files of a publication.
 select app.list_files(%(publication)s)
 
+-- name: list_items
+-- The items of a collection with these ids.
+select app.list_items(%(collection)s, %(ids)s::text[])
+
 -- name: load_collection
 -- Insert or update a collection in pgstac.
 select pgstac.upsert_collection(%(document)s::jsonb)
