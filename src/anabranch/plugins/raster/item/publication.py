@@ -32,6 +32,7 @@ __all__ = [
     "name_cog",
     "name_item",
     "put_output",
+    "slug",
     "write_report",
 ]
 
@@ -126,7 +127,7 @@ def name_item(params: ItemParams) -> str:
         **_identify_origin(params.raster),
         **({"tiled": True} if params.tiled else {}),
     })  # fmt: skip
-    return f"{_slug(params.raster.name)}-{sha256(identity)[:10]}"
+    return f"{slug(params.raster.name)}-{sha256(identity)[:10]}"
 
 
 def _identify_origin(raster: Validated) -> JsonObject:
@@ -144,11 +145,11 @@ def _identify_origin(raster: Validated) -> JsonObject:
 
 def name_cog(name: str, profile: Profile, part: str = "", extension: str = "tif") -> str:
     """The published file name of a COG, or of a part of the raster."""
-    parts = (_slug(name), "" if profile is Profile.ANALYSIS else profile, part, extension)
+    parts = (slug(name), "" if profile is Profile.ANALYSIS else profile, part, extension)
     return ".".join(filter(None, parts))
 
 
-def _slug(name: str) -> str:
+def slug(name: str) -> str:
     """The name of a file, without its extension, as it may be used in ids and file names."""
     plain = re.sub(r"[^A-Za-z0-9_]+", "-", PurePosixPath(name).stem).strip("-_")
     return plain[:MAX_SLUG_CHARS].rstrip("-_") or "raster"
