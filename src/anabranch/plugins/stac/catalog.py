@@ -261,10 +261,10 @@ def _require_current(connection: Work, job_id: str | None, attempt: tuple[str, A
         raise Interrupted("the task was cancelled, or another attempt has it now", code="task.lost")
 
 
-def split(publications: Iterable[Publication], size: int = BATCH_ITEMS) -> Iterator[list[Publication]]:
-    """Batches of publications."""
+def split(publications: Iterable[Publication]) -> Iterator[list[Publication]]:
+    """Batches of publications, each for one statement."""
     rest = iter(publications)
-    while batch := list(islice(rest, size)):
+    while batch := list(islice(rest, BATCH_ITEMS)):
         yield batch
 
 
