@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,14 @@ import pytest
 from psycopg.rows import dict_row
 from rasterio.transform import from_origin
 
+from anabranch.adapters.postgres.store.records import PostgresRecords
+from anabranch.app import open_tiers
 from anabranch.canonical import Json
 from anabranch.engine.model import JobState
 from anabranch.engine.submission import Order
 from anabranch.engine.views import JobDetail
+from anabranch.settings import Settings
+from anabranch.storage.audit import Audit, Finding
 from tests.support.rasters import hills, make_raster
 from tests.support.stack import Stack, open_stack
 from tests.support.waiting import PATIENCE_SECONDS
@@ -74,6 +79,11 @@ def numbers(url: str) -> dict[str, int]:
     return {row["key"]: row["number"] for row in rows(url, "select key, number from app.publication_keys")}
 
 
+def find_faults(url: str, home: Path) -> list[Finding]:
+    with closing(PostgresRecords(url)) as records:
+        return list(Audit(open_tiers(Settings(home=home)), records).find())
+
+
 async def test_c2_a_set_becomes_a_collection_and_only_what_is_new_is_replaced(
     stack: Stack, bronze: Path, catalog_url: str, tmp_path: Path
 ) -> None:
@@ -111,6 +121,7 @@ async def test_c2_a_set_becomes_a_collection_and_only_what_is_new_is_replaced(
     changed = result_of(await publish(stack, again=True, title="Heights", description="Of the delivery."))
     assert (len(changed["items"]), changed["changed"]) == (3, 1)
     assert numbers(catalog_url) == {"dems/a-dem": 1, "dems/b-dem": 2, "dems/north_2026-03-21": 1}
+    assert find_faults(catalog_url, tmp_path) == [], "every object belongs to a job or a publication"
 
 
 async def test_one_bad_file_is_reported_with_all_others_and_nothing_is_published(
@@ -137,6 +148,7 @@ async def test_one_bad_file_is_reported_with_all_others_and_nothing_is_published
     }  # fmt: skip
     assert "bronze://set/lost.tif: " in error.message
     assert rows(catalog_url, "select id from app.collections") == []
+    assert find_faults(catalog_url, tmp_path) == []
 
     (tmp_path / "bronze" / "list.ndjson").write_text('{"source": "bronze://set/good.tif"}\n{"name": "secret"}\n')
     unread = await publish(stack, source_list="bronze://list.ndjson")
@@ -222,7 +234,7 @@ async def test_10_000_items_of_work_files_are_published_in_one_transaction(catal
     plugins.mkdir()
     (plugins / "make_items.py").write_text(MAKE_ITEMS)
     (plugins / "register.yaml").write_text(REGISTER)
-    async with asyncio.timeout(PATIENCE_SECONDS), open_stack(catalog_url, tmp_path, [str(plugins)]) as stack:
+    async with open_stack(catalog_url, tmp_path, [str(plugins)]) as stack:
         first = result_of(await stack.run("register", count=10_000))
         again = result_of(await stack.run("register", count=10_000, note="again"))
     assert (first["items"], first["changed"]) == (10_000, 10_000)
