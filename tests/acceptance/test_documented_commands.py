@@ -42,6 +42,7 @@ PRINTED = {
     "docs/howto/approvals.md": ['"item": "atlas"', '"why": "blurred"', "gate.signalled"],
     "docs/howto/list-a-container.md": ['"source": "bronze://inventory/north.tif"', "storage.total_inventory"],
     "docs/howto/ingest-stac.md": ['"changed": 1', "scene-1", "stac.load_items"],
+    "docs/howto/publish-a-collection.md": ["raster.crs_missing", "raster.convert_rasters", '"changed": 2'],
     "docs/howto/rasters.md": ["/stac/collections/heights/items/", '"approved": true'],
     "docs/howto/retention.md": [
         "jobs that would be removed: 0 (0 completed, 0 failed, 0 cancelled), with 0 tasks",

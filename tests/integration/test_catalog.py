@@ -3,7 +3,9 @@
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -18,7 +20,9 @@ from anabranch.plugins.stac import catalog
 from anabranch.plugins.stac.catalog import Publication, ensure_collection, find_origin, publish
 from anabranch.plugins.stac.collection import CollectionFacts
 from anabranch.plugins.stac.item import Origin, build_item, find_outputs
+from anabranch.plugins.stac.publication_file import PublicationFile
 from anabranch.plugins.stac.rebuild import Difference, Rebuilt, check, rebuild
+from anabranch.plugins.stac.same_content import find_same
 from tests.support.items import raster_item
 
 JOB = "j" * 64
@@ -211,6 +215,34 @@ def test_c2_many_items_at_once_are_counted_exactly(
     assert login.execute("select count(*) from pgstac.items").fetchone() == (count,)
     assert login.execute("select count(*) from app.catalog_items").fetchone() == (count,)
     assert check(login) == []
+
+
+def test_c2_p5_many_items_are_published_batch_by_batch_all_or_none(
+    handler: Connection[Any], login: Connection[Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(catalog, "BATCH_ITEMS", 2)
+    items = [publication(f"i{n}", footprint=square(n, n)) for n in reversed(range(5))]
+    good, bad = PublicationFile(tmp_path / "good.ndjson"), PublicationFile(tmp_path / "bad.ndjson")
+    good.extend(items)
+    bad.extend([replace(items[0], outputs=[*items[0].outputs] * 2), *items[1:]])
+    with pytest.raises(Conflict, match="have the same name"):  # in the last batch
+        publish(handler, "heights", JOB, bad)
+    assert login.execute("select count(*) from pgstac.items").fetchone() == (0,)
+    assert extent(login)["spatial"] == {"bbox": [[-180, -90, 180, 90]]}
+
+    assert publish(handler, "heights", JOB, good).changed == ("i0", "i1", "i2", "i3", "i4")
+    assert extent(login)["spatial"] == {"bbox": [[0, 0, 5, 5]]}
+    assert check(login) == []
+
+
+def test_an_item_of_the_same_content_is_found_whichever_job_made_it(handler: Connection[Any]) -> None:
+    publish(handler, "heights", JOB, [publication("a"), publication("b")])
+    raster = raster_item("a")
+    remade = Publication(build_item("heights", raster, Origin("k" * 64, "w"), "0.1.0"), find_outputs(raster))
+    newer = Publication(build_item("heights", raster_item("b"), Origin(JOB), "0.2.0"))
+    retitled = publication("a", title="Others")
+    assert find_same(handler, "heights", [remade, newer, publication("c")]) == {"a"}
+    assert find_same(handler, "heights", [retitled]) == set()
 
 
 def test_a_publisher_of_another_collection_is_not_waited_for(

@@ -27,7 +27,7 @@ def published(catalog_url: str, place: pytest.MonkeyPatch) -> str:
     place.setenv("ANABRANCH_DATABASE_URL", catalog_url)
     with connect(catalog_url, Role.HANDLER) as connection:
         ensure_collection(connection, CollectionFacts(id="heights"))
-        publish(connection, "heights", "j" * 64, build_publications("heights", [raster_item()], Origin("j" * 64)))
+        publish(connection, "heights", "j" * 64, list(build_publications("heights", [raster_item()], Origin("j" * 64))))
     return catalog_url
 
 

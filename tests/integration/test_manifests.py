@@ -83,7 +83,7 @@ def publish_item(url: str, home: Path, name: str, version: str = "2", content: b
     sign = partial(sign_raster, origin, SigningKey.open(home / "signing-key.pem"))
     rasters = [raster_item(name, outputs=[output])]
     with connect(url, Role.HANDLER) as handler:
-        publish(handler, "heights", JOB, build_publications("heights", rasters, Origin(JOB), sign))
+        publish(handler, "heights", JOB, list(build_publications("heights", rasters, Origin(JOB), sign)))
     return path
 
 

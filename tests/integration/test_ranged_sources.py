@@ -19,13 +19,13 @@ from anabranch.errors import AnabranchError, Interrupted, Permanent, Unavailable
 from anabranch.plugins.raster.files.drivers import gdal_environment
 from anabranch.plugins.raster.formats.models import Choice
 from anabranch.plugins.raster.formats.prepare import prepare
+from anabranch.plugins.raster.formats.sources import pin_source
 from anabranch.plugins.raster.handler_models import ValidateParams
 from anabranch.plugins.raster.handlers import preflight, validate
 from anabranch.plugins.raster.models import Checked, CogOptions, Kind, ValidateOptions, Window, Written
 from anabranch.plugins.raster.request import RasterRequest
 from anabranch.plugins.raster.sandbox_calls import run_in_sandbox, sandbox_folder
 from anabranch.plugins.raster.settings import RasterSettings
-from anabranch.plugins.raster.sources import pin_source
 from anabranch.plugins.storage.handlers import StageParams, stage
 from anabranch.sandbox import Limits, Sandbox
 from anabranch.storage.ranged_object import Ranges

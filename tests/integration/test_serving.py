@@ -931,7 +931,7 @@ def test_s3_an_asset_elsewhere_is_shown_as_it_is_and_never_opened(api: httpx.Cli
     """Items that were ingested name files of others."""
     elsewhere = check_item(make_item("elsewhere"), Rules())
     with connect(url, Role.HANDLER) as connection:
-        publish(connection, "scenes", "e" * 64, [Publication(elsewhere, validated=True)])
+        publish(connection, "scenes", "e" * 64, [Publication(elsewhere, is_valid=True)])
     shown = api.get("/stac/collections/scenes/items/elsewhere").json()
     assert shown["assets"]["red"]["href"] == "https://example.com/elsewhere.tif"
     assert "license" in {link["rel"] for link in shown["links"]}

@@ -596,6 +596,14 @@ PUBLISHED = {
                 ("file", "http://x/files/current/scenes/a%20b/a.json"),
             ],
         ),
+        (
+            {"items": [{"collection": "scenes", "id": str(n)} for n in range(10_000)], "outputs": []},
+            [
+                ("map", "http://x/"),
+                *(("item", f"http://x/stac/collections/scenes/items/{n}") for n in range(20)),
+                ("items", "http://x/stac/collections/scenes/items"),
+            ],
+        ),
         ({**PUBLISHED, "items": []}, []),
         ({"items": [{"collection": "..", "id": "a"}], "outputs": 1}, []),
         ([1], []),

@@ -9,6 +9,14 @@ from anabranch import Input, choose, end, expr, gate, item, task, wait, workflow
 from anabranch.engine.registry import Registry, load_plugins
 from anabranch.plugins.demo.handlers import chunk_processor, echo, list_items, size_check, sleep
 from anabranch.plugins.demo.handlers import multi_phase as work_in_phases
+from anabranch.plugins.raster.collections.handlers import (
+    check_rasters,
+    collect_rasters,
+    compare_rasters,
+    convert_rasters,
+    plan_collection,
+    refuse_rasters,
+)
 from anabranch.plugins.raster.handlers import create_cogs, list_times, preflight, validate, verify
 from anabranch.plugins.raster.tiles.handlers import generate_tiling_scheme, process_tile, verify_mosaic
 from anabranch.plugins.stac.actions import unpublish_item
@@ -258,6 +266,10 @@ def process_raster(
             " or in any case (always)."
         ),
     ] = "auto",
+    tile_items: Annotated[
+        bool,
+        Input(description="Whether each tile of a raster in tiles becomes an item instead of all of them together."),
+    ] = False,
     datetime: Annotated[Line, Input(description="The acquisition time, in RFC 3339, where the file does not say.")]
     | None = None,
     title: Annotated[Line, Input(maximum=200, description="The title of the item.")] | None = None,
@@ -277,6 +289,7 @@ def process_raster(
         item_id=item_id,
         **about,
         tiling=tiling,
+        tile_items=tile_items,
         datetime=datetime,
         **chosen,
         sidecars=sidecars,
@@ -306,9 +319,17 @@ def process_raster(
     verified = verify(**file, cogs=cogs.cogs, **described)
     scheme = generate_tiling_scheme.options(name="scheme")(**file, tiers=checked.tiers, target_crs=target_crs)
     tiles = process_tile.map(
-        scheme.tiles, name="tiles", **file, tile=item, overviews=scheme.grid.overviews, target_crs=target_crs
+        scheme.tiles,
+        name="tiles",
+        **file,
+        tile=item,
+        overviews=scheme.grid.overviews,
+        tile_items=tile_items,
+        target_crs=target_crs,
     )
-    mosaic = verify_mosaic.options(name="mosaic")(**file, scheme=scheme, tiles=tiles.items, **described)
+    mosaic = verify_mosaic.options(name="mosaic")(
+        **file, scheme=scheme, tiles=tiles.items, tile_items=tile_items, **described
+    )
     made = choose(checked.tiled, mosaic, verified, name="size")
     answer = {
         "approved": Annotated[bool, Input(description="Whether it is published.")],
@@ -319,7 +340,7 @@ def process_raster(
     decide = choose(review.approved == True, None, end("put_aside"), name="decide")
     route = choose(approval, decide, None, name="route", after=made)
     publishing: Any = {"collection": collection, "item": made["item"], "reason": reason, "expected": expected}
-    publishing["create_collection"] = True
+    publishing |= {"create_collection": True, "files": expr.default(mosaic.tile_items, [])}
     publish = task("stac.register_item").options(name="publish", after_any=[route, decide])(**publishing)
     return {
         "outputs": expr.default(made.outputs, []),
@@ -329,6 +350,111 @@ def process_raster(
         "approved": expr.optional(review.approved),
         "why": expr.optional(review.why),
         "plan": planned,
+    }
+
+
+FAILURE = ("code", "message", "remedy")
+
+
+@workflow("process_raster_collection", name="Publish a collection of rasters", version=1)
+def process_raster_collection(
+    collection: Annotated[Line, Input(description="The STAC collection that the items join.")],
+    sources: Annotated[
+        list[Any],
+        Input(maximum=10_000, description="The addresses of the files, or objects with source and item_id."),
+    ] = [],  # noqa: B006  # read once
+    source_list: Annotated[
+        str,
+        Input(
+            format="address",
+            description="The address of a file with a line of JSON for each raster,"
+            " like the submissions of list_container.",
+        ),
+    ]
+    | None = None,
+    folder: Annotated[
+        Line, Input(description="The folder whose rasters are published, with those of the folders below it.")
+    ]
+    | None = None,
+    extensions: Annotated[
+        list[Any], Input(maximum=100, description="Of a folder only files with these extensions, like [tif, jp2].")
+    ] = [],  # noqa: B006  # read once
+    title: Annotated[Line, Input(maximum=200, description="The title of the collection.")] | None = None,
+    description: Annotated[str, Input(minimum=1, maximum=5000, description="The description of the collection.")]
+    | None = None,
+    input_crs: Annotated[Line, Input(description="The CRS of files that have none, like EPSG:25832.")] | None = None,
+    target_crs: Annotated[Line, Input(description="The CRS to publish in; without it the sources' is kept.")]
+    | None = None,
+    raster_type: Annotated[
+        Line, Input(description="What the rasters show, where their pixels don't say; see the kinds.")
+    ]
+    | None = None,
+    tier: Annotated[
+        Literal["analysis", "visualization", "archive", "all"], Input(description="What the COGs are for.")
+    ] = "analysis",
+    datetime: Annotated[
+        Line, Input(description="The acquisition time of all of them, in RFC 3339, where the files don't say.")
+    ]
+    | None = None,
+    allow_mixed: Annotated[
+        bool, Input(description="Whether rasters may differ in bands, data type, CRS, pixel size or kind.")
+    ] = False,
+    reason: Annotated[
+        str, Input(maximum=1000, description="Why they are published, or replaced; stored in the items' history.")
+    ]
+    | None = None,
+    approval: Annotated[
+        bool, Input(description="Whether a person must approve the set before it is published.")
+    ] = False,
+    dry_run: Annotated[bool, Input(description="Whether to stop after the preflight and show the plan.")] = False,
+) -> Any:
+    """Check many rasters, compare them with each other, turn each into a Cloud-Optimized GeoTIFF, verify that against its source, and publish all of them together."""  # noqa: E501  # as the file has it
+    about: Any = {"input_crs": input_crs, "target_crs": target_crs, "raster_type": raster_type, "tier": tier}
+    options: Any = {"collection": collection, **about, "datetime": datetime}
+    files: Any = {"sources": sources, "source_list": source_list, "folder": folder, "extensions": extensions}
+    planned: Any = plan_collection.options(name="preflight")(**options, **files)
+    check = check_rasters.map(planned.batches, name="check", when=dry_run == False, files=item, **options)
+    checked = check.fold({"parts": {"collect": "part"}}, name="all_checked")
+    common: Any = {"collection": collection, "allow_mixed": allow_mixed}
+    compared: Any = compare_rasters.options(name="compare")(parts=checked.parts, **common)
+    refuse = refuse_rasters.options(name="refuse")(**{name: compared.failure[name] for name in FAILURE})
+    folds = {"parts": {"collect": "part"}, "items": {"collect": "items"}}
+    answer = {
+        "approved": Annotated[bool, Input(description="Whether it is published.")],
+        "why": Annotated[str | None, Input(description="The reason.")],
+    }
+    said = "A person looks at the report and the outputs, and approves or rejects the whole set."
+    into: Any = {"collection": collection, "reason": reason, "title": title, "description": description}
+    made: dict[str, Any] = {}
+
+    def go_on() -> Any:
+        convert = convert_rasters.map(checked.parts, name="convert", part=item, target_crs=target_crs)
+        converted = convert.fold(folds, name="all_converted")
+        collected: Any = collect_rasters.options(name="collect")(parts=converted.parts, **common)
+        failed = {name: collected.failure[name] for name in FAILURE}
+        report_failures = refuse_rasters.options(name="report_failures")(**failed)
+        review = gate("review", timeout_seconds=2592000, answer=answer, description=said)
+        decide = choose(review.approved == True, None, end("put_aside"), name="decide")
+        route = choose(approval, decide, None, name="route")
+        choose(collected.accepted == True, route, report_failures, name="complete")
+        publish = task("stac.register_items").options(name="publish", after_any=[route, decide])(
+            **into, files=converted["items"], create_collection=True, keep_same=True
+        )
+        made.update(collected=collected, review=review, publish=publish)
+        return publish
+
+    choose(compared.accepted == True, go_on, refuse, name="alike")
+    collected, review, publish = made["collected"], made["review"], made["publish"]
+    plan = {name: planned[name] for name in ("count", "total_bytes", "items", "failed", "failures")}
+    return {
+        "outputs": expr.default(collected.outputs, []),
+        "items": expr.default(publish["items"], []),
+        "changed": expr.default(publish["changed"], 0),
+        "warnings": expr.default(collected.warnings, []),
+        "report": expr.optional(collected.report),
+        "approved": expr.optional(review.approved),
+        "why": expr.optional(review.why),
+        "plan": plan,
     }
 
 

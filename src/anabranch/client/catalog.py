@@ -10,7 +10,7 @@ from anabranch.contract.answer import JsonObject, Page, read
 from anabranch.contract.catalog import Item
 
 __all__ = [
-    "current_file_path", "file_path", "item_path", "items_call", "layer_path", "map_path", "published_path",
+    "current_file_path", "file_path", "item_path", "items_call", "items_path", "layer_path", "map_path", "published_path",
     "tile_path", "tilejson_path",
 ]  # fmt: skip
 
@@ -33,9 +33,14 @@ def _read_page(raw: JsonObject) -> Page[Item]:
     return Page(tuple(map(partial(read, Item), raw["features"])), next(tokens, None))
 
 
+def items_path(collection: str) -> str:
+    """The path of the items of a collection."""
+    return f"/stac/collections/{segment(collection)}/items"
+
+
 def item_path(collection: str, item: str) -> str:
     """The path of an item."""
-    return f"/stac/collections/{segment(collection)}/items/{segment(item)}"
+    return f"{items_path(collection)}/{segment(item)}"
 
 
 def map_path(collection: str, item: str) -> str:

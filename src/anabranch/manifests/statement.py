@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from typing import Annotated, Literal, Self
 
 from pydantic import ConfigDict, Field
@@ -111,6 +112,14 @@ class Origin:
     parameters: JsonObject = field(default_factory=dict)
     handlers: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
+    @cached_property
+    def named_parameters(self) -> tuple[JsonObject, list[FileHash]]:
+        """The parameters without secrets; large ones by their hash. Computed once for all that the job publishes."""
+        parameters = canonical(_hide_secrets(self.parameters))
+        if len(parameters) <= MAX_PARAMETERS_CHARS:
+            return {"parameters": decode(parameters)}, []
+        return {}, [_hash("parameters", sha256(parameters))]
+
 
 def build_statement(
     origin: Origin,
@@ -123,13 +132,9 @@ def build_statement(
 
     Large parameters are named by their hash, for each item of a publication has a manifest of its own.
     """
-    parameters = canonical(_hide_secrets(origin.parameters))
-    inputs: JsonObject = {"workflow": origin.workflow}
-    dependencies = [_hash(name, digest) for name, digest in sorted(sources.items())]
-    if len(parameters) <= MAX_PARAMETERS_CHARS:
-        inputs["parameters"] = decode(parameters)
-    else:
-        dependencies.append(_hash("parameters", sha256(parameters)))
+    parameters, named = origin.named_parameters
+    inputs: JsonObject = {"workflow": origin.workflow, **parameters}
+    dependencies = [*(_hash(name, digest) for name, digest in sorted(sources.items())), *named]
     if origin.workflow_hash:
         dependencies.append(_hash(f"workflow:{origin.workflow}", origin.workflow_hash))
     versions = {name: ", ".join(sorted(found)) for name, found in sorted(origin.handlers.items())}

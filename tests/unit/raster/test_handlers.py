@@ -45,7 +45,7 @@ def test_e16_stored_parameters_of_handlers_keep_their_names() -> None:
     options = {"source", "input_crs", "target_crs", "raster_type", "tier", "tiling"}
     added = {"variable", "time", "sidecars"}  # optional
     assert names == {
-        "RasterRequest": options | {"collection", "datetime", "item_id", "versions"} | added,
+        "RasterRequest": options | {"collection", "datetime", "item_id", "tile_items", "versions"} | added,
         "ValidateParams": options | {"sha256", "tag", "pin"} | added,
         "CogParams": {"source", "sha256", "pin", "raster", "tier", "target_crs"},
         "CogsParams": {"source", "sha256", "pin", "raster", "tiers", "target_crs"},

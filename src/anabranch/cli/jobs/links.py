@@ -4,10 +4,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from anabranch.client import JobStatus
-from anabranch.client.catalog import current_file_path, item_path, map_path, tilejson_path
+from anabranch.client.catalog import current_file_path, item_path, items_path, map_path, tilejson_path
 from anabranch.errors import InputError
 
 __all__ = ["find_links"]
+
+MAX_ITEMS = 20  # of a job that have links; those of more are found in their collection
 
 
 def find_links(base_url: str, job: JobStatus) -> list[tuple[str, str]]:
@@ -19,11 +21,13 @@ def find_links(base_url: str, job: JobStatus) -> list[tuple[str, str]]:
     outputs = list(_read_list(result, "outputs", "name", "kind"))
     if not items:
         return []
-    tiled = items if {"cog", "mosaic"} & {one["kind"] for one in outputs} else []
+    shown = items[:MAX_ITEMS]
+    tiled = shown if {"cog", "mosaic"} & {one["kind"] for one in outputs} else []
     try:
         paths = [
             ("map", map_path(*items[0]) if len(items) == 1 else "/"),
-            *(("item", item_path(*item)) for item in items),
+            *(("item", item_path(*item)) for item in shown),
+            *([("items", items_path(items[0][0]))] if len(items) > MAX_ITEMS else []),
             *(("tiles", tilejson_path(*item)) for item in tiled),
             # Of several items, the result does not say which file is whose; tiles are found through their mosaic.
             *(

@@ -17,6 +17,7 @@ from anabranch.plugins.raster.formats.prepare import (
     pin_with_sidecars,
     prepare,
 )
+from anabranch.plugins.raster.formats.sources import pin_source
 from anabranch.plugins.raster.handler_models import (
     CheckedFile,
     Cog,
@@ -35,13 +36,12 @@ from anabranch.plugins.raster.plan import is_tiled, plan_work
 from anabranch.plugins.raster.request import RasterRequest
 from anabranch.plugins.raster.sandbox_calls import run_in_sandbox, sandbox_folder
 from anabranch.plugins.raster.settings import RasterSettings
-from anabranch.plugins.raster.sources import pin_source
 from anabranch.sql_files import read_statements
 from anabranch.storage.addresses import parse_address
 from anabranch.storage.attempt_keys import parse_key
 from anabranch.storage.ranged_object import Ranges
 
-__all__ = ["create_cog", "create_cogs", "list_times", "preflight", "validate", "verify"]
+__all__ = ["create_cog", "create_cogs", "is_stored", "list_times", "preflight", "store_cog", "validate", "verify"]
 
 QUEUE = "raster"
 SQL = Path(__file__).with_name("statements.sql")
@@ -116,9 +116,11 @@ def list_times(params: ListParams, ctx: Context) -> TimeSteps:
 @handler("raster.create_cog", queue=QUEUE, timeout_seconds=21_600)
 def create_cog(params: CogParams, ctx: Context) -> Cog:
     """Turn one raster into one Cloud-Optimized GeoTIFF; one that an earlier attempt stored is reused."""
-    if (done := ctx.resume()) and done.phase == "put" and _is_there(ctx, cog := Cog.model_validate(done.state)):
-        return cog
-    cog = _write_cog(params, params.tier, ctx)
+    if (done := ctx.resume()) and done.phase == "put":
+        cog = Cog.model_validate(done.state)
+        if is_stored(ctx, cog.address, cog.size):
+            return cog
+    cog = store_cog(params, params.tier, ctx)
     ctx.checkpoint("put", cog.model_dump(mode="json"))
     return cog
 
@@ -127,15 +129,17 @@ def create_cog(params: CogParams, ctx: Context) -> Cog:
 def create_cogs(params: CogsParams, ctx: Context) -> Cogs:
     """Turn one raster into a Cloud-Optimized GeoTIFF for each profile; those of an earlier attempt are reused."""
     done = ctx.resume()
-    stored = {cog.tier: cog for cog in Cogs.model_validate(done.state).cogs if _is_there(ctx, cog)} if done else {}
+    known = Cogs.model_validate(done.state).cogs if done else ()
+    stored = {cog.tier: cog for cog in known if is_stored(ctx, cog.address, cog.size)}
     for tier in params.tiers:
         if tier not in stored:
-            stored[tier] = _write_cog(params, tier, ctx)
+            stored[tier] = store_cog(params, tier, ctx)
             ctx.checkpoint("put", Cogs(cogs=tuple(stored.values())).model_dump(mode="json"))
     return Cogs(cogs=tuple(stored[tier] for tier in params.tiers))
 
 
-def _write_cog(params: CogSource, tier: Profile, ctx: Context) -> Cog:
+def store_cog(params: CogSource, tier: Profile, ctx: Context) -> Cog:
+    """Write the COG of a profile, and store it."""
     source = fetch_again(ctx, params)
     target = sandbox_folder(ctx) / "cog.tif"
     options = params.options(tier, ctx.settings(RasterSettings).raster_memory_mb)
@@ -144,10 +148,10 @@ def _write_cog(params: CogSource, tier: Profile, ctx: Context) -> Cog:
     return Cog(tier=tier, address=output.address, size=output.size, sha256=output.sha256)
 
 
-def _is_there(ctx: Context, cog: Cog) -> bool:
+def is_stored(ctx: Context, address: str, size: int) -> bool:
     """Whether the object of an earlier attempt still exists, with its full size."""
     try:
-        return ctx.storage.stat(cog.address).size == cog.size
+        return ctx.storage.stat(address).size == size
     except NotFound:
         return False
 

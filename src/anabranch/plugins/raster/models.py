@@ -29,6 +29,7 @@ __all__ = [
     "Repairs",
     "Sidecar",
     "Statistics",
+    "Target",
     "Times",
     "ValidateOptions",
     "Validated",
@@ -204,6 +205,15 @@ class Validated(StrictModel):
         return given
 
 
+class Target(StrictModel):
+    """The grid of a raster's COG; `crs` is a code, or WKT where the CRS has none."""
+
+    width: int
+    height: int
+    crs: str
+    pixel_size: tuple[float, float]
+
+
 class Checked(StrictModel):
     """A raster that can be published, and the profiles of its COGs."""
 
@@ -211,6 +221,7 @@ class Checked(StrictModel):
     tiers: tuple[Profile, ...]
     pixels: int
     tiled: bool = False  # whether it becomes tiles rather than one COG
+    target: Target | None = None  # none in results of earlier releases
 
 
 class CogOptions(StrictModel):

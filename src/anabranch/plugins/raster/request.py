@@ -11,50 +11,22 @@ from anabranch.geo.sidecar_names import find_kind, sidecar_names
 from anabranch.plugins.raster.checks.crs_codes import explain_code
 from anabranch.plugins.raster.files.magic_bytes import SUFFIXES, how_to_convert
 from anabranch.plugins.raster.models import CRS_PATTERN, Kind, ProfileName, ValidateOptions
-from anabranch.plugins.stac.names import is_collection_id, is_item_id
+from anabranch.plugins.stac.names import MAX_ITEM_ID_CHARS, is_collection_id, is_item_id
+from anabranch.strict_model import StrictModel
 
-__all__ = ["RasterRequest", "Tiling"]
+__all__ = ["NamedSource", "PublishOptions", "RasterRequest", "Tiling"]
 
 Tiling = Literal["auto", "never", "always"]
 MAX_VERSIONS = 16
+TILE_SUFFIX_CHARS = len("_r999_c999")
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:\d\d)", re.ASCII)
 
 
-class RasterRequest(ValidateOptions):
-    """A caller's request for a raster: the workflow's inputs; `datetime` becomes the moment in UTC."""
+class PublishOptions(ValidateOptions):
+    """How rasters are to be published; `datetime` becomes the moment in UTC."""
 
-    source: str
     collection: str
-    tiling: Tiling = "auto"
     datetime: str | None = None
-    item_id: str | None = None
-    variable: str | None = None
-    time: str | None = None
-    sidecars: tuple[str, ...] = ()
-    versions: dict[str, str] | None = Field(None, max_length=MAX_VERSIONS)
-
-    @field_validator("source")
-    @classmethod
-    def _check_source(cls, source: str) -> str:
-        name = PurePosixPath(source).name
-        suffix = PurePosixPath(name).suffix.lower()
-        if suffix and suffix not in SUFFIXES:  # without an extension, the content decides
-            raise ValueError(
-                f"{name[-80:]} has the extension {suffix[:20]}, which is not one of a supported raster format."
-                f" {how_to_convert(suffix, name)} Supported extensions: {', '.join(sorted(SUFFIXES))}"
-            )
-        return source
-
-    @field_validator("sidecars")
-    @classmethod
-    def _check_sidecars(cls, given: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
-        source = PurePosixPath(info.data.get("source", "")).name
-        odd = [name for name in (PurePosixPath(address).name for address in given) if not find_kind(name, source)]
-        if odd and source:
-            raise ValueError(
-                f"{odd[0][-80:]} is no sidecar of {source[-80:]}. Give files like {', '.join(sidecar_names(source))}"
-            )
-        return given
 
     @field_validator("input_crs", "target_crs")
     @classmethod
@@ -83,16 +55,6 @@ class RasterRequest(ValidateOptions):
             )
         return name
 
-    @field_validator("item_id")
-    @classmethod
-    def _check_item(cls, name: str | None) -> str | None:
-        if name is not None and not is_item_id(name):
-            raise ValueError(
-                f"{name[:80]!r} can't be the id of an item. Use 1 to 128 letters, digits, dashes, underscores and"
-                " single dots; begin with a letter or digit"
-            )
-        return name
-
     @field_validator("datetime")
     @classmethod
     def _read_moment(cls, text: str | None) -> str | None:
@@ -104,6 +66,66 @@ class RasterRequest(ValidateOptions):
         except (ValueError, OverflowError):
             pass
         raise ValueError(f"{text[:80]!r}: {_explain_moment(text)}. Write it like 2026-03-21T10:15:00Z")
+
+
+class NamedSource(StrictModel):
+    """A file to publish, and the id of its item, if the caller chose it."""
+
+    source: str
+    item_id: str | None = None
+
+    @field_validator("source")
+    @classmethod
+    def _check_source(cls, source: str) -> str:
+        name = PurePosixPath(source).name
+        suffix = PurePosixPath(name).suffix.lower()
+        if suffix and suffix not in SUFFIXES:  # without an extension, the content decides
+            raise ValueError(
+                f"{name[-80:]} has the extension {suffix[:20]}, which is not one of a supported raster format."
+                f" {how_to_convert(suffix, name)} Supported extensions: {', '.join(sorted(SUFFIXES))}"
+            )
+        return source
+
+    @field_validator("item_id")
+    @classmethod
+    def _check_item(cls, name: str | None) -> str | None:
+        if name is not None and not is_item_id(name):
+            raise ValueError(
+                f"{name[:80]!r} can't be the id of an item. Use 1 to 128 letters, digits, dashes, underscores and"
+                " single dots; begin with a letter or digit"
+            )
+        return name
+
+
+class RasterRequest(PublishOptions, NamedSource):
+    """A caller's request for a raster: the inputs of its workflow."""
+
+    tiling: Tiling = "auto"
+    tile_items: bool = False
+    variable: str | None = None
+    time: str | None = None
+    sidecars: tuple[str, ...] = ()
+    versions: dict[str, str] | None = Field(None, max_length=MAX_VERSIONS)
+
+    @field_validator("tile_items")
+    @classmethod
+    def _check_tile_items(cls, given: bool, info: ValidationInfo) -> bool:  # as pydantic calls it
+        if given and info.data.get("tiling") == "never":
+            raise ValueError("tile_items is for rasters in tiles, but tiling is never")
+        if given and len(info.data.get("item_id") or "") > MAX_ITEM_ID_CHARS - TILE_SUFFIX_CHARS:
+            raise ValueError(f"item_id is too long for items of tiles, which add up to {TILE_SUFFIX_CHARS} characters")
+        return given
+
+    @field_validator("sidecars")
+    @classmethod
+    def _check_sidecars(cls, given: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        source = PurePosixPath(info.data.get("source", "")).name
+        odd = [name for name in (PurePosixPath(address).name for address in given) if not find_kind(name, source)]
+        if odd and source:
+            raise ValueError(
+                f"{odd[0][-80:]} is no sidecar of {source[-80:]}. Give files like {', '.join(sidecar_names(source))}"
+            )
+        return given
 
 
 def _explain_moment(text: str) -> str:

@@ -142,10 +142,12 @@ def look(path: Source, options: ValidateOptions, settings: RasterSettings, *, pr
     """Validate a raster; returns it, the number of pixels of its COG, and the profiles that its kind allows."""
     raster = validate.validate(path, options, settings)
     chosen = validate.choose(raster.kind, raster.repairs, options, settings, discrete=raster.discrete)
+    target = target_view.find_target(path, chosen)
     return Checked(
         raster=raster,
         tiers=tuple(profile for profile in options.profiles if _allows(raster, profile)),
-        pixels=target_view.count_pixels(path, chosen),
+        pixels=target.width * target.height,
+        target=target,
     )
 
 
@@ -164,7 +166,10 @@ def check(source: Source, path: Path, options: CogOptions, *, progress: cog.Prog
 @_in_sandbox
 def inspect(source: Source, path: Path, options: CogOptions, thumbnail: Path, *, progress: cog.Progress) -> Inspected:
     """Compare a COG with its source, describe it, and write its thumbnail."""
-    compared = verify.verify(source, path, options)
+    return _describe(verify.verify(source, path, options), path, options, thumbnail)
+
+
+def _describe(compared: Compared, path: Path, options: CogOptions, thumbnail: Path) -> Inspected:
     found, shown = footprint.footprint(path), preview.preview(path, thumbnail, options.kind, discrete=options.discrete)
     return Inspected(
         compared=compared,
@@ -185,10 +190,19 @@ def plan(source: Source, options: CogOptions, limits: TileLimits, *, progress: c
 
 @_in_sandbox
 def write_tile(
-    source: Source, cog: Path, overview: Path, options: CogOptions, *, progress: cog.Progress
+    source: Source,
+    cog: Path,
+    overview: Path,
+    options: CogOptions,
+    thumbnail: Path | None = None,
+    *,
+    progress: cog.Progress,
 ) -> WrittenTile:
-    """Write a tile, and compare it with the source."""
-    return tile.write_tile(source, cog, overview, options, progress)
+    """Write a tile, and compare it with the source; with a thumbnail, describe it as an item of its own."""
+    written = tile.write_tile(source, cog, overview, options, progress)
+    if thumbnail is None or written.compared is None:
+        return written
+    return written.model_copy(update={"inspected": _describe(written.compared, cog, options, thumbnail)})
 
 
 @_in_sandbox

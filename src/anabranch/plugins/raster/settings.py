@@ -30,6 +30,10 @@ class RasterSettings(StrictModel):
     raster_max_pixels: int = Field(50_000_000_000, ge=1, description="The largest number of pixels of a raster.")
     raster_max_bands: int = Field(512, ge=1, description="The largest number of bands of a raster.")
     raster_max_times: int = Field(1_000, ge=1, description="The largest number of times that become items of one job.")
+    raster_max_files: int = Field(10_000, ge=1, description="The largest number of rasters of one collection job.")
+    raster_pixel_tolerance: float = Field(
+        0.2, ge=0, description="How much the pixel sizes of rasters that are published together may differ, as a share."
+    )
     raster_max_block_mb: int = Field(128, ge=1, description="The largest block of a raster, decompressed.")
     raster_max_expansion: int = Field(
         1_000, ge=1, description="How many times larger than its file a raster over a gigabyte may be, decompressed."

@@ -1,9 +1,10 @@
 """Publishes items to our tables and pgstac in one transaction, one publisher per collection, and counts them."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import InitVar, asdict, dataclass
+from dataclasses import InitVar, asdict, dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -23,13 +24,14 @@ from anabranch.plugins.stac.validation import validate
 from anabranch.sql_files import read_statements
 
 __all__ = [
-    "Acted", "Action", "By", "Publication", "Published", "act", "ensure_collection", "find_foreign",
-    "find_origin", "publish", "remove_collection", "run", "store_collection",
+    "Acted", "Action", "By", "Publication", "Published", "Work", "act", "ensure_collection", "find_foreign",
+    "find_origin", "publish", "remove_collection", "run", "split", "store_collection",
 ]  # fmt: skip
 
 SQL = Path(__file__).with_name("statements.sql")
 # Longer than a queue of publishers takes, and shorter than the statement timeout.
 LOCK_TIMEOUT = "50s"
+BATCH_ITEMS = 2_000
 PARTITION_PREFIX = '"_items_'
 LOCK_ERRORS = (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected)
 MISSING_ERRORS = (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedFunction, psycopg.errors.InvalidSchemaName)
@@ -61,11 +63,11 @@ class Publication:
     outputs: Sequence[PublishedOutput] = ()
     manifest: Manifest | None = None
     made_from: JsonObject | None = None
-    validated: InitVar[bool] = False
+    is_valid: InitVar[bool] = False  # it was validated before
 
-    def __post_init__(self, validated: bool) -> None:
+    def __post_init__(self, is_valid: bool) -> None:
         """Validate it against the schemas, before a connection is open."""
-        if not validated:
+        if not is_valid:
             validate(self.document)
             check_item_id(self.id)
 
@@ -173,7 +175,7 @@ def publish(
     connection: Work,
     collection: str,
     job_id: str,
-    publications: Sequence[Publication],
+    publications: Iterable[Publication],
     attempt: tuple[str, Attempt] | None = None,
     *,
     reason: str | None = None,
@@ -181,11 +183,11 @@ def publish(
 ) -> Published:
     """Publish items, all or none. Unchanged items are left alone; items that pgstac lost are restored.
 
-    `expected` is the number that each had when the caller looked, 0 for none: a Conflict if another has acted since.
-    `attempt` is the publishing attempt with its node; raises Interrupted when it is not current, or the job has ended.
+    Many of them are read batch by batch, several times, and come in the order of their ids. `expected` is the number
+    that each had when the caller looked, 0 for none: a Conflict if another has acted since. `attempt` is the publishing
+    attempt with its node; raises Interrupted when it is not current, or the job has ended.
     """
-    _check(collection, publications)
-    ids = [publication.id for publication in publications]
+    ids = _check(collection, publications)
     if not ids:
         return Published(collection, (), ())
     by = By(job_id, reason=reason)
@@ -234,28 +236,48 @@ def _publish(
     connection: Work,
     collection: str,
     by: By,
-    publications: Sequence[Publication],
+    publications: Iterable[Publication],
     attempt: tuple[str, Attempt] | None,
     expected: int | None,
     *,
     alone: bool,
 ) -> list[str]:
     """Publish items in one transaction; returns the ids that changed."""
-    documents = {publication.id: publication.document for publication in publications}
+    times = _jsonb([pick_times(each.document) for each in publications])
+    changes: list[Change] = []
+    added: list[Mapping[str, Any]] = []
     with _publishing(connection):
-        change = _record(connection, collection, by, publications, expected, alone=alone)
+        fits = not alone and _fits(connection, collection, times)
+        for batch in split(publications):
+            changes.append(_record(connection, collection, by, batch, expected, alone=not fits))
+            if len(changes) == 1 and fits and not _fits(connection, collection, times):
+                raise PartitionChanged
+            added += _show_items(connection, changes[-1], {each.id: each.document for each in batch})
+        former = [item for change in changes for item in change.former]
+        _show_extent(connection, replace(changes[-1], first=changes[0].first, former=former), added)
         _require_current(connection, by.job_id, attempt)
-        changed = [made["id"] for made in change.made]
-        _show_extent(connection, change, [documents[item] for item in changed])
-        shown = [*changed, *change.same]
-        wanted = {*changed, *_missing(connection, collection, shown)}
-        _load(connection, collection, [documents[item] for item in documents if item in wanted])
-        _count(connection, collection, shown)
-    return changed
+    return [made["id"] for change in changes for made in change.made]
+
+
+def _show_items(
+    connection: Work, change: Change, documents: Mapping[str, Mapping[str, Json]]
+) -> Iterator[Mapping[str, Any]]:
+    """Write to pgstac what changed, or what it lost; returns the boxes and times of what changed."""
+    collection, changed = change.document["id"], [made["id"] for made in change.made]
+    _show_collection(connection, change.document)
+    shown = [*changed, *change.same]
+    wanted = {*changed, *_missing(connection, collection, shown)}
+    _load(connection, collection, [documents[item] for item in documents if item in wanted])
+    _count(connection, collection, shown)
+    return ({"bbox": documents[item]["bbox"], "properties": pick_times(documents[item])} for item in changed)
+
+
+def _fits(connection: Work, collection: str, times: Jsonb) -> bool:
+    return run(connection, "fits_partition", collection=collection, times=times) == [(True,)]
 
 
 def _require_current(connection: Work, job_id: str | None, attempt: tuple[str, Attempt] | None) -> None:
-    """Lock the job; after the catalog, so that it is not locked while others publish."""
+    """Lock the job; after all else, so that it is not locked for long."""
     if attempt is None:
         return
     node, ((lane, place), number, token) = attempt
@@ -263,6 +285,13 @@ def _require_current(connection: Work, job_id: str | None, attempt: tuple[str, A
     ((held,),) = run(connection, "hold_attempt", **fence)
     if not held:
         raise Interrupted("the task was cancelled, or another attempt has it now", code="task.lost")
+
+
+def split(publications: Iterable[Publication]) -> Iterator[list[Publication]]:
+    """Batches of publications, each for one statement."""
+    rest = iter(publications)
+    while batch := list(islice(rest, BATCH_ITEMS)):
+        yield batch
 
 
 def find_origin(connection: Work, job_id: str) -> Origin:
@@ -283,9 +312,10 @@ def run(connection: Work, query: str, **parameters: object) -> list[tuple[Any, .
     return [_values(row) for row in connection.execute(_text(query), parameters, prepare=False).fetchall()]
 
 
-def _check(collection: str, publications: Sequence[Publication]) -> None:
+def _check(collection: str, publications: Iterable[Publication]) -> list[str]:
+    """The ids of items that can be published together."""
     check_collection_id(collection)
-    seen = set()
+    seen: dict[str, None] = {}
     for publication in publications:
         if publication.id in seen:
             what = f"item {publication.id} appears twice in one publication"
@@ -295,7 +325,8 @@ def _check(collection: str, publications: Sequence[Publication]) -> None:
             raise InputError(
                 "catalog.other_collection", what, remedy=f"Publish it there, or build it for {collection}."
             )
-        seen.add(publication.id)
+        seen[publication.id] = None
+    return list(seen)
 
 
 def _record(
@@ -320,19 +351,14 @@ def _record(
         }
         for each in publications
     ]
-    times = _jsonb([pick_times(each.document) for each in publications])
-    fits = not alone and run(connection, "fits_partition", collection=collection, times=times) == [(True,)]
     try:
-        change = _change_items(connection, collection, "publish", items, by, alone=not fits)
+        return _change_items(connection, collection, "publish", items, by, alone=alone)
     except psycopg.errors.UniqueViolation as error:
         raise Conflict(
             "catalog.name_taken",
             f"two outputs of an item have the same name: {error.diag.message_detail}",
             remedy="Give each output a unique name.",
         ) from error
-    if fits and run(connection, "fits_partition", collection=collection, times=times) != [(True,)]:
-        raise PartitionChanged
-    return change
 
 
 def _change_items(

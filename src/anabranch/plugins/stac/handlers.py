@@ -1,10 +1,11 @@
 """Handlers that publish items: thin wrappers of plain functions, with short database transactions."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING
 
-from pydantic import Field
+from pydantic import Field, JsonValue
 
 from anabranch import Context, handler
 from anabranch.canonical import Json, JsonObject
@@ -17,7 +18,7 @@ from anabranch.plugins.stac.manifest import Manifest, our_version, sign_raster
 from anabranch.strict_model import StrictModel
 
 if TYPE_CHECKING:
-    from anabranch.plugins.stac.catalog import Publication
+    from anabranch.plugins.stac.catalog import Publication, Work
 
 __all__ = ["build_publications", "ensure_collection", "register_item", "register_items"]
 
@@ -32,21 +33,36 @@ class CollectionResult(StrictModel):
 
 
 class ItemParams(StrictModel):
-    """An item for a collection, which must exist unless it is to be created."""
+    """An item for a collection, which must exist unless it is to be created.
+
+    With `files`, work files of the job with an item on each line, these are published instead, all or none.
+    """
 
     collection: str
     item: RasterItem
+    files: list[dict[str, JsonValue]] = Field([], max_length=MAX_ITEMS)
     reason: str | None = Field(None, max_length=1000)
     expected: int | None = Field(None, ge=0, description="The number that it had when the caller looked; 0 for none.")
     create_collection: bool = False
 
 
 class ItemsParams(StrictModel):
-    """Items for an existing collection; all of them are published, or none."""
+    """Items for a collection; all of them are published, or none.
+
+    `files` are work files of the job with an item on each line, instead of `items`. With `create_collection` the
+    collection is created, or gets the title and description that are given, in the same transaction. With `keep_same`
+    items that are shown with the same content are left as they are, whichever job made them.
+    """
 
     collection: str
-    items: list[RasterItem] = Field(max_length=MAX_ITEMS)
+    items: list[RasterItem] = Field([], max_length=MAX_ITEMS)
+    files: list[dict[str, JsonValue]] = Field([], max_length=MAX_ITEMS)
     reason: str | None = Field(None, max_length=1000)
+    expected: int | None = Field(None, ge=0, description="The number that each had when the caller looked; 0 for none.")
+    create_collection: bool = False
+    title: str | None = None
+    description: str | None = Field(None, min_length=1)
+    keep_same: bool = False
 
 
 class ItemsResult(StrictModel):
@@ -70,53 +86,79 @@ def ensure_collection(params: CollectionFacts, ctx: Context) -> CollectionResult
 @handler("stac.register_item", timeout_seconds=120)
 @handler("raster.stac_register_item", timeout_seconds=120)
 def register_item(params: ItemParams, ctx: Context) -> ItemsResult:
-    """Publish one item with its objects."""
-    return _register(
-        params.collection,
-        [params.item],
-        params.reason,
-        ctx,
-        params.expected,
-        create_collection=params.create_collection,
-    )
+    """Publish one item with its objects, or the parts that it comes in."""
+    items = [] if params.files else [params.item]
+    wanted = ItemsParams(items=items, **params.model_dump(exclude={"item"}))
+    return register_items(wanted, ctx)
 
 
-@handler("stac.register_items", timeout_seconds=600)
-@handler("raster.stac_register_items", timeout_seconds=600)
+@handler("stac.register_items", timeout_seconds=3_600)
+@handler("raster.stac_register_items", timeout_seconds=3_600)
 def register_items(params: ItemsParams, ctx: Context) -> ItemsResult:
-    """Publish many items with their objects, all or none."""
-    return _register(params.collection, params.items, params.reason, ctx)
+    """Publish many items with their objects, all or none.
 
-
-def _register(
-    collection: str,
-    rasters: list[RasterItem],
-    reason: str | None,
-    ctx: Context,
-    expected: int | None = None,
-    *,
-    create_collection: bool = False,
-) -> ItemsResult:
-    """Build and validate the items while no connection is open, then publish them in one transaction."""
+    They are built and validated while no connection is open, then published in one transaction.
+    """
     from anabranch.plugins.stac import catalog
+    from anabranch.plugins.stac.catalog import Publication
+    from anabranch.plugins.stac.publication_file import PublicationFile
 
     with ctx.database() as connection:
         origin = catalog.find_origin(connection, ctx.job_id)
-    publications = build_publications(collection, rasters, origin, partial(sign_raster, origin, ctx.signing_key))
-    attempt = _attempt(ctx)
+    sign = partial(sign_raster, origin, ctx.signing_key)
+    rasters = chain(params.items, _read_items(params.files, ctx))
+    kept = PublicationFile(ctx.scratch / "publications.ndjson") if params.files else list[Publication]()
+    references: list[ItemReference] = []
+    for batch in catalog.split(build_publications(params.collection, rasters, origin, sign)):
+        references += [ItemReference(collection=params.collection, id=each.id) for each in batch]
+        kept.extend(_leave_out_same(params, batch, ctx))
+        ctx.progress(len(references), None, "items are valid")
+    with ctx.database() as connection, connection.transaction():  # the collection and its items, or nothing
+        changed = _publish(connection, params, kept, ctx)
+    return ItemsResult(items=references, changed=len(changed))
+
+
+def _read_items(files: Sequence[Json], ctx: Context) -> Iterator[RasterItem]:
+    for file in files:
+        path = ctx.work.fetch(file)
+        if path is None:
+            what = "a work file with items is not in the work area any more"
+            raise NotFound("storage.not_found", what, remedy="Submit the job again with `--rerun`.")
+        with path.open() as lines:
+            yield from map(RasterItem.model_validate_json, lines)
+
+
+def _leave_out_same(params: ItemsParams, batch: "list[Publication]", ctx: Context) -> "list[Publication]":
+    """What is left of a batch where items that are shown already are left alone."""
+    from anabranch.plugins.stac.same_content import find_same
+
+    if not params.keep_same:
+        return batch
     with ctx.database() as connection:
-        publish = partial(
-            catalog.publish, connection, collection, ctx.job_id, publications, attempt, reason=reason, expected=expected
-        )
+        same = find_same(connection, params.collection, batch)
+    return [publication for publication in batch if publication.id not in same]
+
+
+def _publish(
+    connection: "Work", params: ItemsParams, publications: "Iterable[Publication]", ctx: Context
+) -> Sequence[str]:
+    """The ids that changed; a collection is created only where it is missing or something is said of it."""
+    from anabranch.plugins.stac import catalog
+
+    facts = CollectionFacts(id=params.collection, title=params.title, description=params.description)
+    attempt = _attempt(ctx)
+    publish = partial(
+        catalog.publish, connection, params.collection, ctx.job_id, publications, attempt,
+        reason=params.reason, expected=params.expected,
+    )  # fmt: skip
+    if not (params.create_collection and (params.title or params.description)):
         try:
-            published = publish()
+            return publish().changed
         except NotFound:
-            if not create_collection:
+            if not params.create_collection:
                 raise
-            catalog.ensure_collection(connection, CollectionFacts(id=collection), catalog.By(ctx.job_id), attempt)
-            published = publish()
-    references = [ItemReference(collection=collection, id=item) for item in published.items]
-    return ItemsResult(items=references, changed=len(published.changed))
+    catalog.ensure_collection(connection, facts, catalog.By(ctx.job_id), attempt)
+    return publish().changed
 
 
 def _attempt(ctx: Context) -> tuple[str, Attempt] | None:
@@ -126,22 +168,17 @@ def _attempt(ctx: Context) -> tuple[str, Attempt] | None:
 
 def build_publications(
     collection: str,
-    rasters: Sequence[RasterItem],
+    rasters: Iterable[RasterItem],
     origin: Origin,
     sign: Callable[[str, RasterItem], Manifest] | None = None,
-) -> "list[Publication]":
+) -> "Iterator[Publication]":
     """The items of rasters with their published objects, validated, and with signed manifests."""
     from anabranch.plugins.stac.catalog import Publication
 
-    return [
-        Publication(
-            build_item(collection, raster, origin, our_version()),
-            find_outputs(raster),
-            sign(collection, raster) if sign else None,
-            _made_from(raster),
-        )
-        for raster in rasters
-    ]
+    for raster in rasters:
+        document = build_item(collection, raster, origin, our_version())
+        manifest = sign(collection, raster) if sign else None
+        yield Publication(document, find_outputs(raster), manifest, _made_from(raster))
 
 
 def _made_from(raster: RasterItem) -> JsonObject | None:

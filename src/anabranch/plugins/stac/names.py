@@ -4,7 +4,14 @@ import re
 
 from anabranch.errors import InputError
 
-__all__ = ["check_collection_id", "check_item_id", "is_collection_id", "is_item_id", "split_address"]
+__all__ = [
+    "MAX_ITEM_ID_CHARS",
+    "check_collection_id",
+    "check_item_id",
+    "is_collection_id",
+    "is_item_id",
+    "split_address",
+]
 
 # No dot at an end and no two in a row: an id is one path segment wherever it is used.
 ID = re.compile(r"[A-Za-z0-9](?:\.?[A-Za-z0-9_-])*", re.ASCII)

@@ -87,6 +87,10 @@ select exists (select from pgstac.collections c where c.id = %(document)s::jsonb
 -- Whether the attempt is current; its job stays locked until the end of the transaction (E3, E7).
 select app.hold_attempt(%(job_id)s, %(node)s, %(attempt)s, %(lane)s, %(place)s, %(token)s)
 
+-- name: list_documents
+-- The items of a collection with these ids.
+select d.document from app.list_documents(%(collection)s, %(ids)s::text[]) d
+
 -- name: list_extents
 -- The boxes and times of the items of a collection.
 select app.list_extents(%(collection)s)

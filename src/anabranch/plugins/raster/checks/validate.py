@@ -27,7 +27,7 @@ from anabranch.plugins.raster.checks.pixel_sample import PixelSample, sample_pix
 from anabranch.plugins.raster.checks.times import find_times
 from anabranch.plugins.raster.cog.encoding import encoding_of
 from anabranch.plugins.raster.cog.target_area import check_area
-from anabranch.plugins.raster.cog.target_view import count_pixels
+from anabranch.plugins.raster.cog.target_view import find_target
 from anabranch.plugins.raster.files.magic_bytes import identify_format
 from anabranch.plugins.raster.files.reader import bounded, choose_threads, open_raster
 from anabranch.plugins.raster.files.source import Source
@@ -165,8 +165,8 @@ def _check_target(
     settings: RasterSettings,
     guess: Guess,
 ) -> None:
-    pixels = count_pixels(path, choose(guess.kind, findings.repairs, options, settings, discrete=guess.discrete))
-    error = check_target(src, bounds, pixels, options.target_crs, settings)
+    target = find_target(path, choose(guess.kind, findings.repairs, options, settings, discrete=guess.discrete))
+    error = check_target(src, bounds, target.width * target.height, options.target_crs, settings)
     findings.add(errors=(error,) if error else ())
 
 

@@ -17,7 +17,7 @@ from rasterio.windows import Window
 
 from anabranch.errors import Permanent
 from anabranch.plugins.raster.checks.bands import mask_kind
-from anabranch.plugins.raster.checks.crs import parse_crs
+from anabranch.plugins.raster.checks.crs import name_crs, parse_crs
 from anabranch.plugins.raster.checks.georef import check_grid, crs_of, upright
 from anabranch.plugins.raster.cog.encoding import Encoding, encoding_of
 from anabranch.plugins.raster.cog.target_area import choose_grid
@@ -25,9 +25,9 @@ from anabranch.plugins.raster.files.codecs import gdal_message
 from anabranch.plugins.raster.files.pixels import Array, Mask, is_unstored, read_mask, read_window
 from anabranch.plugins.raster.files.reader import open_raster
 from anabranch.plugins.raster.files.source import Source
-from anabranch.plugins.raster.models import CogOptions
+from anabranch.plugins.raster.models import CogOptions, Target
 
-__all__ = ["View", "count_pixels", "open_view", "source_part"]
+__all__ = ["View", "find_target", "open_view", "source_part"]
 
 WARP_MEMORY_DIVISOR = 8
 EDGE_POINTS = 101
@@ -153,10 +153,15 @@ def source_part(view: View) -> Window | None:
     )  # fmt: skip
 
 
-def count_pixels(source: Source, options: CogOptions) -> int:
-    """The number of pixels of the COG; no pixel is read."""
+def find_target(source: Source, options: CogOptions) -> Target:
+    """The grid of the COG; no pixel is read."""
     with open_view(source, options) as view:
-        return view.width * view.height
+        return Target(
+            width=view.width,
+            height=view.height,
+            crs=name_crs(view.crs) or view.crs.to_wkt(),
+            pixel_size=(abs(view.transform.a), abs(view.transform.e)),
+        )
 
 
 def _cut(

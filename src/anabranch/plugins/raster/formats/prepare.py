@@ -10,11 +10,11 @@ from anabranch.errors import AnabranchError, Permanent
 from anabranch.geo.sidecar_names import find_kind, names_beside, sidecar_names
 from anabranch.plugins.raster.files.magic_bytes import identify_format
 from anabranch.plugins.raster.formats.models import Choice, Extracted, UsedSidecars
+from anabranch.plugins.raster.formats.sources import open_ranges
 from anabranch.plugins.raster.handler_models import CogSource, Plan
 from anabranch.plugins.raster.models import Checked, Kind, Sidecar, ValidateOptions
 from anabranch.plugins.raster.sandbox_calls import run_in_sandbox, sandbox_folder
 from anabranch.plugins.raster.settings import RasterSettings
-from anabranch.plugins.raster.sources import open_ranges
 from anabranch.storage.addresses import parse_address
 from anabranch.storage.ranged_object import Ranges, source_changed
 from anabranch.storage.work_files import WorkFiles

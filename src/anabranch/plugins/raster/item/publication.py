@@ -32,6 +32,8 @@ __all__ = [
     "name_cog",
     "name_item",
     "publish_verified",
+    "put_output",
+    "slug",
 ]
 
 COG_TYPE = "image/tiff; application=geotiff; profile=cloud-optimized"
@@ -78,8 +80,8 @@ def publish_verified(
     )
     outputs = (
         *made,
-        _put_output(ctx, thumbnail, "thumbnail", "image/png"),
-        _put_output(ctx, _write_report(ctx.scratch / "report.json", complete(report)), "report", "application/json"),
+        put_output(ctx, thumbnail, "thumbnail", "image/png"),
+        put_output(ctx, _write_report(ctx.scratch / "report.json", complete(report)), "report", "application/json"),
     )
     item = describe_item(params, first, span, outputs)
     return Verified(outputs=outputs, item=item, warnings=warnings, report=outputs[-1].href)
@@ -142,7 +144,7 @@ def name_item(params: ItemParams) -> str:
         **_identify_origin(params.raster),
         **({"tiled": True} if params.tiled else {}),
     })  # fmt: skip
-    return f"{_slug(params.raster.name)}-{sha256(identity)[:10]}"
+    return f"{slug(params.raster.name)}-{sha256(identity)[:10]}"
 
 
 def _identify_origin(raster: Validated) -> JsonObject:
@@ -160,11 +162,12 @@ def _identify_origin(raster: Validated) -> JsonObject:
 
 def name_cog(name: str, profile: Profile, part: str = "", extension: str = "tif") -> str:
     """The published file name of a COG, or of a part of the raster."""
-    parts = (_slug(name), "" if profile is Profile.ANALYSIS else profile, part, extension)
+    parts = (slug(name), "" if profile is Profile.ANALYSIS else profile, part, extension)
     return ".".join(filter(None, parts))
 
 
-def _slug(name: str) -> str:
+def slug(name: str) -> str:
+    """The name of a file, without its extension, as it may be used in ids and file names."""
     return make_slug(name) or "raster"
 
 
@@ -205,7 +208,7 @@ def _cog_output(name: str, cog: Cog) -> Output:
     )
 
 
-def _put_output(ctx: Context, path: Path, kind: str, media_type: str) -> Output:
+def put_output(ctx: Context, path: Path, kind: str, media_type: str) -> Output:
     put = ctx.storage.put(path, media_type=media_type)
     return Output(
         kind=kind, asset=kind, name=path.name, href=put.address, media_type=media_type, size=put.size, sha256=put.sha256

@@ -1,9 +1,9 @@
 """Parameters and results of the handlers of large rasters."""
 
-from pydantic import Field
+from pydantic import Field, JsonValue
 
 from anabranch.contract.mosaic import Grid, MosaicDocument, StoredFile
-from anabranch.plugins.raster.handler_models import CogSource, ItemParams, Report
+from anabranch.plugins.raster.handler_models import CogSource, ItemParams, Report, Verified
 from anabranch.plugins.raster.models import Compared, Inspected, Profile
 from anabranch.plugins.raster.tiles.models import Scheme, Tile, TileFacts, TileFile, WrittenTile
 from anabranch.strict_model import StrictModel
@@ -16,6 +16,7 @@ __all__ = [
     "TileBatch",
     "TileBatchParams",
     "TileParams",
+    "VerifiedMosaic",
 ]
 
 
@@ -30,6 +31,7 @@ class TileParams(CogSource):
 
     tile: Tile
     overviews: int
+    tile_items: bool = False
 
 
 class TileBatchParams(CogSource):
@@ -50,6 +52,7 @@ class MosaicParams(ItemParams):
 
     scheme: Scheme
     tiles: tuple[TileFile, ...]
+    tile_items: bool = False
 
     @property
     def profiles(self) -> tuple[Profile, ...]:
@@ -64,6 +67,12 @@ class MosaicParams(ItemParams):
     def tiles_of(self, tier: Profile) -> list[TileFile]:
         """The tiles of a profile."""
         return [one for one in self.tiles if one.tier == tier]
+
+
+class VerifiedMosaic(Verified):
+    """A verified mosaic; `tile_items` are work files with an item for each tile, if these are to be published."""
+
+    tile_items: tuple[JsonValue, ...] = ()
 
 
 class Mosaic(StrictModel):

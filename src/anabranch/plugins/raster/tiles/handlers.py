@@ -6,12 +6,13 @@ from shutil import disk_usage
 
 from pydantic import JsonValue
 
-from anabranch.contract.mosaic import Grid, StoredFile
+from anabranch.contract.mosaic import Grid
 from anabranch.engine.worker.context import Context
 from anabranch.engine.worker.handler import handler
-from anabranch.errors import NotFound, Permanent, Resource
+from anabranch.errors import Permanent, Resource
 from anabranch.plugins.raster.formats.prepare import fetch_again
-from anabranch.plugins.raster.handler_models import CogSource, Verified
+from anabranch.plugins.raster.handler_models import CogSource
+from anabranch.plugins.raster.handlers import is_stored
 from anabranch.plugins.raster.item.publication import COG_TYPE, name_cog
 from anabranch.plugins.raster.models import CogOptions, Inspected, Profile
 from anabranch.plugins.raster.sandbox_calls import run_in_sandbox, sandbox_folder
@@ -23,6 +24,7 @@ from anabranch.plugins.raster.tiles.handler_models import (
     TileBatch,
     TileBatchParams,
     TileParams,
+    VerifiedMosaic,
 )
 from anabranch.plugins.raster.tiles.models import (
     Joined,
@@ -35,7 +37,13 @@ from anabranch.plugins.raster.tiles.models import (
     cut_tiles,
 )
 from anabranch.plugins.raster.tiles.mosaic import build_document, check_tiles, merge_bands
-from anabranch.plugins.raster.tiles.publication import collect_mosaics, put_document, put_overview
+from anabranch.plugins.raster.tiles.publication import (
+    collect_mosaics,
+    put_document,
+    put_file,
+    put_overview,
+    put_tile_items,
+)
 
 __all__ = ["generate_tiling_scheme", "process_tile", "process_tile_batch", "verify_mosaic"]
 
@@ -71,7 +79,7 @@ def process_tile(params: TileParams, ctx: Context) -> TileFile:
     """Write, verify and store one tile; one that an earlier attempt stored is reused."""
     if (done := ctx.resume()) and done.phase == "put" and _is_there(ctx, found := TileFile.model_validate(done.state)):
         return found
-    made = _make_tile(params, params.tile, params.overviews, ctx)
+    made = _make_tile(params, params.tile, params.overviews, ctx, as_item=params.tile_items)
     ctx.checkpoint("put", made.model_dump(mode="json"))
     return made
 
@@ -90,10 +98,10 @@ def process_tile_batch(params: TileBatchParams, ctx: Context) -> TileBatch:
     return TileBatch(tiles=tuple(made))
 
 
-def _make_tile(params: CogSource, tile: Tile, overviews: int, ctx: Context) -> TileFile:
+def _make_tile(params: CogSource, tile: Tile, overviews: int, ctx: Context, *, as_item: bool = False) -> TileFile:
     _require_disk(params, tile, ctx.scratch)
     folder = sandbox_folder(ctx)
-    cog, overview = folder / "cog.tif", folder / "overview.tif"
+    cog, overview, thumbnail = folder / "cog.tif", folder / "overview.tif", folder / "thumbnail.png"
     options = params.options(tile.tier, ctx.settings(RasterSettings).raster_memory_mb)
     written = run_in_sandbox(
         ctx,
@@ -103,13 +111,14 @@ def _make_tile(params: CogSource, tile: Tile, overviews: int, ctx: Context) -> T
         cog=cog,
         overview=overview,
         options=options.model_copy(update={"window": tile.window, "overviews": overviews}),
+        **({"thumbnail": thumbnail} if as_item else {}),
     )
     facts = TileFacts(tile=tile, written=written)
     if written.compared:
-        put = ctx.storage.put(cog, name=name_cog(params.raster.name, tile.tier, tile.name), media_type=COG_TYPE)
-        stored = StoredFile(address=put.address, size=put.size, sha256=put.sha256)
+        stored = put_file(ctx, cog, name_cog(params.raster.name, tile.tier, tile.name), COG_TYPE)
+        shown = put_file(ctx, thumbnail, f"{tile.name}.png", "image/png") if as_item else None
         kept = ctx.work.put(overview, f"{tile.tier}.{tile.name}.tif")
-        facts = facts.model_copy(update={"cog": stored, "overview": kept})
+        facts = facts.model_copy(update={"cog": stored, "overview": kept, "thumbnail": shown})
     aside = ctx.scratch / "facts.json"
     aside.write_text(facts.model_dump_json())
     return TileFile(name=tile.name, tier=tile.tier, facts=ctx.work.put(aside, f"{tile.tier}.{tile.name}.json"))
@@ -134,18 +143,17 @@ def _is_there(ctx: Context, found: TileFile) -> bool:
     if path is None:
         return False
     facts = TileFacts.model_validate_json(path.read_bytes())
-    try:
-        return facts.cog is None or ctx.storage.stat(facts.cog.address).size == facts.cog.size
-    except NotFound:
-        return False
+    return facts.cog is None or is_stored(ctx, facts.cog.address, facts.cog.size)
 
 
 @handler("raster.verify_mosaic", queue=QUEUE, timeout_seconds=21_600)
-def verify_mosaic(params: MosaicParams, ctx: Context) -> Verified:
-    """Check that all tiles are there and meet exactly, describe the whole, and collect the outputs."""
+def verify_mosaic(params: MosaicParams, ctx: Context) -> VerifiedMosaic:
+    """Check that all tiles are there and meet exactly, describe the whole, and collect the outputs and items."""
     thumbnail = sandbox_folder(ctx) / "thumbnail.png"
     mosaics = [_join(params, tier, thumbnail, ctx) for tier in params.profiles]
-    return collect_mosaics(params, ctx, mosaics, thumbnail)
+    verified = collect_mosaics(params, ctx, mosaics, thumbnail)
+    items = [put_tile_items(params, ctx, mosaics, verified)] if params.tile_items else []
+    return VerifiedMosaic(**dict(verified), tile_items=tuple(items))
 
 
 def _join(params: MosaicParams, tier: Profile, thumbnail: Path, ctx: Context) -> Mosaic:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pydantic import JsonValue
 
 from anabranch.contract.mosaic import Grid, StoredFile, Transform, Window
-from anabranch.plugins.raster.models import Band, Compared, Nodata, Profile
+from anabranch.plugins.raster.models import Band, Compared, Inspected, Nodata, Profile
 from anabranch.strict_model import StrictModel
 
 __all__ = [
@@ -67,6 +67,7 @@ class WrittenTile(StrictModel):
     compared: Compared | None = None
     transform: Transform | None = None
     valid: ValidBlocks | None = None
+    inspected: Inspected | None = None  # if it becomes an item
 
 
 class TileFacts(StrictModel):
@@ -76,6 +77,7 @@ class TileFacts(StrictModel):
     written: WrittenTile
     cog: StoredFile | None = None
     overview: JsonValue = None
+    thumbnail: StoredFile | None = None
 
     @property
     def bands(self) -> tuple[Band, ...]:

@@ -3,20 +3,26 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from pydantic import JsonValue
+
 from anabranch.contract.mosaic import MOSAIC_TYPE, MosaicDocument, Overview, StoredFile
 from anabranch.engine.worker.context import Context
 from anabranch.plugins.raster.handler_models import Verified, VerifiedCog
 from anabranch.plugins.raster.item.publication import (
     ASSETS,
     COG_TYPE,
+    Span,
+    describe_item,
+    find_span,
     name_cog,
     publish_verified,
 )
 from anabranch.plugins.raster.models import Profile
 from anabranch.plugins.raster.tiles.handler_models import Mosaic, MosaicParams, MosaicReport, TileReport
-from anabranch.plugins.stac.facts import Output
+from anabranch.plugins.raster.tiles.models import TileFacts
+from anabranch.plugins.stac.facts import Output, RasterItem
 
-__all__ = ["collect_mosaics", "put_document", "put_overview"]
+__all__ = ["collect_mosaics", "put_document", "put_file", "put_overview", "put_tile_items"]
 
 
 def collect_mosaics(params: MosaicParams, ctx: Context, mosaics: Sequence[Mosaic], thumbnail: Path) -> Verified:
@@ -41,18 +47,54 @@ def collect_mosaics(params: MosaicParams, ctx: Context, mosaics: Sequence[Mosaic
     )
 
 
+def put_tile_items(params: MosaicParams, ctx: Context, mosaics: Sequence[Mosaic], verified: Verified) -> JsonValue:
+    """A work file with an item for each tile that has data; all are drawn alike, as the whole raster is."""
+    span, _ = find_span(params.datetime, params.raster, params.modified)
+    path = ctx.scratch / "items.ndjson"
+    with path.open("w") as file:
+        for tiles in zip(*(mosaic.tiles for mosaic in mosaics), strict=True):
+            if item := _describe_tile(params, mosaics[0], tiles, span, verified):
+                file.write(f"{item.model_dump_json(exclude_none=True)}\n")
+    return ctx.work.put(path)
+
+
+def _describe_tile(
+    params: MosaicParams, mosaic: Mosaic, tiles: Sequence[TileFacts], span: Span, verified: Verified
+) -> RasterItem | None:
+    """The item of a tile, which has a COG for each profile."""
+    first, item = tiles[0], f"{verified.item.id}{tiles[0].tile.name.removeprefix('tile')}"
+    found = first.written.inspected
+    if first.cog is None or found is None or first.thumbnail is None:
+        return None
+    cogs = [
+        _output(
+            "cog", one.cog, name_cog(params.raster.name, one.tile.tier, one.tile.name), COG_TYPE, ASSETS[one.tile.tier]
+        )
+        for one in tiles
+        if one.cog
+    ]
+    outputs = (*cogs, _output("thumbnail", first.thumbnail, "thumbnail.png", "image/png"), verified.outputs[-1])
+    whole = mosaic.inspected
+    drawn = found.model_copy(update={"shown": whole.shown, "stretch": whole.stretch})
+    return describe_item(params.model_copy(update={"item_id": item}), drawn, span, outputs)
+
+
 def put_overview(name: str, tier: Profile, factor: int, path: Path, ctx: Context) -> Overview:
     """Store the COG of the whole raster."""
     named = name_cog(name, tier, "overview")
-    put = ctx.storage.put(path, name=named, media_type=COG_TYPE)
-    return Overview(address=put.address, size=put.size, sha256=put.sha256, name=named, factor=factor)
+    return Overview(**dict(put_file(ctx, path, named, COG_TYPE)), name=named, factor=factor)
 
 
 def put_document(name: str, tier: Profile, document: MosaicDocument, ctx: Context) -> StoredFile:
     """Store the document of a mosaic."""
     path = ctx.scratch / f"{tier}.json"
     path.write_text(document.model_dump_json(indent=2) + "\n")
-    put = ctx.storage.put(path, name=_name_document(name, tier), media_type=MOSAIC_TYPE)
+    return put_file(ctx, path, _name_document(name, tier), MOSAIC_TYPE)
+
+
+def put_file(ctx: Context, path: Path, name: str, media_type: str) -> StoredFile:
+    """Store a file in the silver tier."""
+    put = ctx.storage.put(path, name=name, media_type=media_type)
     return StoredFile(address=put.address, size=put.size, sha256=put.sha256)
 
 
@@ -64,6 +106,9 @@ def _list_outputs(name: str, mosaic: Mosaic) -> Iterator[Output]:
     yield _output("overview", document.overview, document.overview.name, COG_TYPE, overview)
     for tile in document.tiles:
         yield _output("tile", tile, tile.name, COG_TYPE)
+    for one in mosaic.tiles:
+        if one.thumbnail:
+            yield _output("tile_thumbnail", one.thumbnail, f"{one.tile.name}.png", "image/png")
 
 
 def _name_document(name: str, tier: Profile) -> str:

@@ -118,7 +118,7 @@ class _Batches:
             return
         signed = self._job.sign(reference, place)
         batch = self._waiting.setdefault(reference.collection, [])
-        batch.append(Entry(place, catalog.Publication(document, manifest=signed, validated=True)))
+        batch.append(Entry(place, catalog.Publication(document, manifest=signed, is_valid=True)))
         if len(batch) >= BATCH_ITEMS:
             self._send(reference.collection)
 

@@ -1,0 +1,1 @@
+"""Many rasters that are published together, all or none."""
