@@ -76,7 +76,8 @@ def published(url: str) -> list[str]:
 
 
 def numbers(url: str) -> dict[str, int]:
-    return {row["key"]: row["number"] for row in rows(url, "select key, number from app.publication_keys")}
+    keys = "select key, number from app.publication_keys where kind = 'item'"
+    return {row["key"]: row["number"] for row in rows(url, keys)}
 
 
 def find_faults(url: str, home: Path) -> list[Finding]:

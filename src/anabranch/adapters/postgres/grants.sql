@@ -31,7 +31,7 @@ begin
                    set_job, set_node, show_items, take_due, tick, try_again, watch}') as part,
                p.proname = any('{
                    change_items, ensure_collection, find_foreign, find_made_from, find_origin, find_provenance, hold_attempt, is_related,
-                   list_documents, list_extents, list_failures, list_files, may_publish, now, publish_items,
+                   list_documents, list_extents, list_failures, list_files, now, publish_items,
                    remove_collection, replace_extent}') as handlers
           from pg_catalog.pg_proc p
          where p.pronamespace = 'app'::regnamespace and p.prokind = 'f'

@@ -76,7 +76,7 @@ def _require_own_outputs(addresses: Iterable[str], ctx: Context) -> None:
 
 def _require_own_item(params: RasterRequest, ctx: Context) -> None:
     """Refuse an id of another owner's item before any work; publishing refuses it, too."""
-    if params.item_id and not _ask(ctx, "may_publish", key=f"{params.collection}/{params.item_id}"):
+    if params.item_id and not _ask(ctx, "may_publish", collection=params.collection, item=params.item_id):
         raise Conflict(
             "publication.owner",
             f"item {params.collection}/{params.item_id} belongs to another owner",

@@ -6,4 +6,4 @@ select app.is_related(%(job_id)s, %(other)s)
 
 -- name: may_publish
 -- Whether a job may publish an item: nobody else's has its id.
-select app.may_publish(%(job_id)s, 'item', %(key)s)
+select app.find_foreign(%(collection)s, %(job_id)s, array[%(item)s]) = '{}'

@@ -209,6 +209,7 @@ def _cog_output(name: str, cog: Cog) -> Output:
 
 
 def put_output(ctx: Context, path: Path, kind: str, media_type: str) -> Output:
+    """Store a file of the item."""
     put = ctx.storage.put(path, media_type=media_type)
     return Output(
         kind=kind, asset=kind, name=path.name, href=put.address, media_type=media_type, size=put.size, sha256=put.sha256
