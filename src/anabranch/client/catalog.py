@@ -10,8 +10,8 @@ from anabranch.contract.answer import JsonObject, Page, read
 from anabranch.contract.catalog import Item
 
 __all__ = [
-    "current_file_path", "file_path", "item_path", "items_call", "items_path", "layer_path", "map_path", "published_path",
-    "tile_path", "tilejson_path",
+    "current_file_path", "file_path", "item_path", "items_call", "items_path", "layer_path", "map_path",
+    "published_path", "tile_path", "tilejson_path",
 ]  # fmt: skip
 
 GRID = "WebMercatorQuad"
