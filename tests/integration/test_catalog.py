@@ -379,10 +379,12 @@ def test_e5_the_handler_role_publishes_and_touches_nothing_else(
     assert names == [
         "change_items",
         "ensure_collection",
+        "find_foreign",
         "find_origin",
         "find_provenance",
         "hold_attempt",
         "is_related",
+        "list_documents",
         "list_extents",
         "list_files",
         "may_publish",

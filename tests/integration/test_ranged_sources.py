@@ -28,7 +28,7 @@ from anabranch.plugins.raster.settings import RasterSettings
 from anabranch.plugins.raster.sources import pin_source
 from anabranch.plugins.storage.handlers import StageParams, stage
 from anabranch.sandbox import Limits, Sandbox
-from anabranch.storage.ranges import Ranges
+from anabranch.storage.ranged_object import Ranges
 from anabranch.testing import FakeContext
 from anabranch.testing.tier_suite import ODD
 from tests.support.huge_tiff import SIDE, SIZE, TILE, pixels_at, serve_huge_tiff

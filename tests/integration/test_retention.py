@@ -18,12 +18,12 @@ from anabranch.adapters.postgres.store.retention import BATCH_BYTES, BATCH_ROWS
 from anabranch.adapters.postgres.store.store import PostgresStore
 from anabranch.engine.child_jobs import ChildJobs
 from anabranch.engine.model import Claim, Ended, Report
-from anabranch.engine.plugin import Registry
 from anabranch.engine.ports import Submission, Survey
-from anabranch.engine.retention import PURGE_INTERVAL, Purge, Purged, Retention, RetentionPeriods
+from anabranch.engine.registry import Registry
+from anabranch.engine.sweeping.retention import PURGE_INTERVAL, Purge, Purged, Retention, RetentionPeriods
 from anabranch.engine.task_parameters import Definitions
 from anabranch.errors import Conflict, NotFound
-from anabranch.storage.results import Results
+from anabranch.storage.large_results import Results
 from anabranch.storage.tiers import Page
 from anabranch.testing.clock import Clock
 from anabranch.workflows.definition import Workflow

@@ -13,7 +13,7 @@ from anabranch.adapters.objects.folder import Folder
 from anabranch.adapters.objects.tiers import Place, open_storage
 from anabranch.errors import AnabranchError, Unavailable
 from anabranch.storage.addresses import parse_address
-from anabranch.storage.sources import Sources
+from anabranch.storage.source_cache import Sources
 from anabranch.storage.tiers import Downloaded, Storage
 from tests.support.objects import Cloud
 
@@ -123,7 +123,7 @@ def test_files_leave_the_cache_where_the_disk_has_no_room_and_what_never_fits_is
     sources.fetch(storage.tier("bronze"), A, tmp_path / "1")
     (first,), room, usage = cached(tmp_path), 4, shutil.disk_usage(tmp_path)
     monkeypatch.setattr(
-        "anabranch.storage.sources.disk_usage",
+        "anabranch.storage.source_cache.disk_usage",
         lambda _: usage._replace(free=0 if first.exists() else room),
     )
     sources.fetch(storage.tier("bronze"), parse_address("bronze://b"), tmp_path / "2")

@@ -13,7 +13,7 @@ from anabranch.adapters.postgres.connect import Role, connect
 from anabranch.canonical import Json
 from anabranch.engine.model import JobState
 from anabranch.engine.ports import Submitted
-from anabranch.engine.submission import Order
+from anabranch.engine.submitting.submission import Order
 from anabranch.manifests.envelope import open_envelope, read_envelope
 from anabranch.plugins.stac.catalog import Action, By, act, find_origin
 from tests.support.items import raster_facts

@@ -13,7 +13,7 @@ from anabranch.engine.model import Ended
 from anabranch.engine.worker.work_cleaner import WorkCleaner
 from anabranch.errors import ContractViolationError
 from anabranch.storage.attempt_keys import attempt_key
-from anabranch.storage.sources import Sources
+from anabranch.storage.source_cache import Sources
 from anabranch.storage.task_storage import Writer
 from anabranch.storage.tiers import Storage
 from anabranch.storage.work_files import WorkFiles

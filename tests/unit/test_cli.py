@@ -22,7 +22,7 @@ from rich.progress import Progress
 from anabranch.cli.exit_codes import JobFailed, RelayedError, UsageError, exit_code
 from anabranch.cli.jobs import history, lists, status
 from anabranch.cli.jobs.follow import explain_unavailable, require_success
-from anabranch.cli.jobs.published import find_links
+from anabranch.cli.jobs.links import find_links
 from anabranch.cli.main import call
 from anabranch.cli.stack import start
 from anabranch.cli.stack.plugins import PluginWatcher, explain_missing_plugins

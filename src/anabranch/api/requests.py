@@ -8,7 +8,7 @@ from pydantic_core import PydanticCustomError
 
 from anabranch.access import LOCAL, KeyRequest, Scope
 from anabranch.api.labels import LabelPairs, Labels
-from anabranch.api.security.admission import CORRELATION_ID
+from anabranch.api.security.outer_middleware import CORRELATION_ID
 from anabranch.contract.jobs import TaskStatus
 from anabranch.engine.model import JobState
 from anabranch.strict_model import StrictModel

@@ -10,8 +10,8 @@ from anabranch.contract.answer import JsonObject, Page, read
 from anabranch.contract.catalog import Item
 
 __all__ = [
-    "current_file_path", "file_path", "item_path", "items_call", "map_path", "published_path", "tile_path",
-    "tilejson_path",
+    "current_file_path", "file_path", "item_path", "items_call", "layer_path", "map_path", "published_path",
+    "tile_path", "tilejson_path",
 ]  # fmt: skip
 
 GRID = "WebMercatorQuad"
@@ -46,6 +46,11 @@ def map_path(collection: str, item: str) -> str:
 def tilejson_path(collection: str, item: str) -> str:
     """The path of the TileJSON of an item's raster."""
     return f"/raster/collections/{segment(collection)}/items/{segment(item)}/{GRID}/tilejson.json"
+
+
+def layer_path(collection: str) -> str:
+    """The path of the tiles of all items of a collection, with {z}, {x} and {y}."""
+    return f"/raster/collections/{segment(collection)}/tiles/{GRID}/{{z}}/{{x}}/{{y}}"
 
 
 def tile_path(collection: str, item: str) -> str:

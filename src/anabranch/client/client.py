@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 from anabranch.client import operations
 from anabranch.client.admin import Admin
 from anabranch.client.calls import Call, Pause
-from anabranch.client.catalog import file_path, item_path, items_call, tile_path
+from anabranch.client.catalog import file_path, item_path, items_call, layer_path, tile_path
 from anabranch.client.files import FileBody, OnBytes, hash_file
 from anabranch.client.job_stream import JobStream
 from anabranch.client.operations import BulkAnswer
@@ -304,9 +304,10 @@ class Client(Publishing):
         """The SHA-256 of a file of a publication, computed from its bytes."""
         return self._transport.hash(Call(Path, "GET", file_path(publication, name), slow=True))
 
-    def tile_url(self, item: Item) -> str:
-        """The URL of the tiles of an item's raster, with {z}, {x} and {y}, for maps."""
-        return f"{self.base_url}{tile_path(item.collection, item.id)}"
+    def tile_url(self, item: Item | str) -> str:
+        """The URL of the tiles of an item, or of all items of a collection, with {z}, {x} and {y}, for maps."""
+        path = layer_path(item) if isinstance(item, str) else tile_path(item.collection, item.id)
+        return f"{self.base_url}{path}"
 
     def dead_letters(
         self,

@@ -7,6 +7,8 @@ from typing import Generic, Protocol, TypeVar
 
 from anabranch.canonical import Json, JsonObject
 from anabranch.contract.control import Limit
+from anabranch.engine.advancing.transitions import Transition
+from anabranch.engine.job_retry import RetryPlan
 from anabranch.engine.model import (
     Answer,
     ApplyResult,
@@ -29,9 +31,7 @@ from anabranch.engine.model import (
     SignalAnswer,
     TaskKey,
 )
-from anabranch.engine.retry import RetryPlan
-from anabranch.engine.submission import IdempotencyKey, Submission
-from anabranch.engine.transitions import Transition
+from anabranch.engine.submitting.submission import IdempotencyKey, Submission
 from anabranch.errors import AnabranchError, Conflict
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.expressions import Reference

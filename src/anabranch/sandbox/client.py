@@ -144,7 +144,7 @@ class Sandbox:
 
     def _warn(self) -> None:
         if not self._warned and (missing := self._protections.missing()):
-            log.warning("sandbox.weak", missing=missing)
+            log.warning("sandbox.partly_supported", missing=missing)
         self._warned = True
 
     def _end(self) -> None:

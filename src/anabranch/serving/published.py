@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 from urllib.parse import quote
 
-from anabranch.adapters.postgres.store.files import PublishedFile, StoredFile
+from anabranch.adapters.postgres.store.published_files import PublishedFile, StoredFile
 
 __all__ = ["Published", "address_of", "files_of", "find_addresses", "name_files", "path_of"]
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from anabranch.canonical import sha256 as hash_text
 from anabranch.storage.addresses import Address, parse_address
 from anabranch.storage.attempt_keys import attempt_key
-from anabranch.storage.ranges import DEFAULT_CACHE_BYTES, Ranges, source_changed
-from anabranch.storage.sources import Sources
+from anabranch.storage.ranged_object import DEFAULT_CACHE_BYTES, Ranges, source_changed
+from anabranch.storage.source_cache import Sources
 from anabranch.storage.tiers import Page, Stat, Storage
 
 __all__ = ["Output", "Staged", "TaskStorage", "Writer"]

@@ -7,7 +7,7 @@ from anabranch.canonical import Json
 from anabranch.errors import Conflict, ContractViolationError, NotFound
 from anabranch.storage.addresses import Address
 from anabranch.storage.attempt_keys import attempt_key, parse_key, segment
-from anabranch.storage.sources import Sources
+from anabranch.storage.source_cache import Sources
 from anabranch.storage.task_storage import Writer
 from anabranch.storage.tiers import Storage
 

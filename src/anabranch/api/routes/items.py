@@ -30,7 +30,7 @@ from anabranch.contract.answer import Page
 from anabranch.contract.catalog import Envelope, ItemChange, Publication, PublishedItem, RemovedCollection, SigningKey
 from anabranch.contract.jobs import SubmittedJob
 from anabranch.errors import Conflict, InputError
-from anabranch.publishing import Action, ItemAction
+from anabranch.item_actions import Action, ItemAction
 from anabranch.serving.etags import has
 from anabranch.serving.published import name_files
 

@@ -8,8 +8,8 @@ from time import monotonic
 
 from anabranch.cli.exit_codes import JobFailed, UsageError
 from anabranch.cli.jobs.follow import explain_unavailable
+from anabranch.cli.jobs.links import find_links
 from anabranch.cli.jobs.parameters import Parameters
-from anabranch.cli.jobs.published import find_links
 from anabranch.cli.terminal.output import cut, note, print_json, print_table
 from anabranch.cli.terminal.progress import show_files
 from anabranch.client import Client, JobStatus, SubmittedJob

@@ -7,7 +7,7 @@ import typer
 from anabranch.cli.connection import connect
 from anabranch.cli.exit_codes import UsageError
 from anabranch.cli.jobs.follow import require_success, took, watch
-from anabranch.cli.jobs.published import find_links
+from anabranch.cli.jobs.links import find_links
 from anabranch.cli.terminal.options import Json, OptionalJobId, Timeout
 from anabranch.cli.terminal.output import (
     age,
@@ -71,6 +71,9 @@ def _show_stack(client: Client, *, json: bool) -> None:
     print_line("")
     parts = health.components.items()
     print_table(["part", "status", "detail"], [[name, part.status, cut(part.detail)] for name, part in parts])
+    for name, part in parts:
+        if part.status != "ok":
+            note(f"{name}: {escape(part.detail)}. {escape(part.remedy or '')}".rstrip())
     note("a job is shown by `anabranch status JOB`; `anabranch jobs` lists them")
 
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from anabranch.canonical import Json, JsonObject, decode, encode
 from anabranch.engine.model import Attempt, Checkpoint, ProgressReport
-from anabranch.engine.worker.resources import NO_RESOURCES, Connections, HandlerResources
+from anabranch.engine.worker.handler_resources import NO_RESOURCES, Connections, HandlerResources
 from anabranch.errors import ContractViolationError, Permanent
 from anabranch.manifests.signing_key import SigningKey
 from anabranch.storage.task_storage import TaskStorage, Writer

@@ -10,7 +10,13 @@ from anabranch.engine.worker.context import Context
 from anabranch.engine.worker.handler import handler
 from anabranch.errors import Conflict, NotFound, Permanent
 from anabranch.plugins.raster.formats.models import ListParams, TimeSteps
-from anabranch.plugins.raster.formats.prepare import fetch_again, find_sidecars, pin_with_sidecars, prepare
+from anabranch.plugins.raster.formats.prepare import (
+    fetch_again,
+    find_sidecars,
+    find_versions,
+    pin_with_sidecars,
+    prepare,
+)
 from anabranch.plugins.raster.handler_models import (
     CheckedFile,
     Cog,
@@ -30,10 +36,10 @@ from anabranch.plugins.raster.request import RasterRequest
 from anabranch.plugins.raster.sandbox_calls import run_in_sandbox, sandbox_folder
 from anabranch.plugins.raster.settings import RasterSettings
 from anabranch.plugins.raster.sources import pin_source
-from anabranch.statements import read_statements
+from anabranch.sql_files import read_statements
 from anabranch.storage.addresses import parse_address
 from anabranch.storage.attempt_keys import parse_key
-from anabranch.storage.ranges import Ranges, source_changed
+from anabranch.storage.ranged_object import Ranges
 
 __all__ = ["create_cog", "create_cogs", "list_times", "preflight", "validate", "verify"]
 
@@ -48,12 +54,11 @@ def preflight(params: RasterRequest, ctx: Context) -> Plan:
     _require_own_outputs((params.source, *params.sidecars), ctx)
     _require_own_item(params, ctx)
     found = ctx.storage.stat(params.source)
-    if params.source_version not in (None, found.tag):
-        raise source_changed(params.source)
     plan = plan_work(params, found, ctx.settings(RasterSettings))
     sidecars = tuple(find_sidecars(ctx, params.source, params.sidecars))
+    versions = find_versions(ctx, {params.source: found.tag}, sidecars, params.versions)
     pin = None if params.variable or params.time else pin_source(ctx, params.source, found)
-    return pin_with_sidecars(ctx, plan, sidecars, pin)
+    return pin_with_sidecars(ctx, plan.model_copy(update={"versions": versions}), sidecars, pin)
 
 
 def _require_own_outputs(addresses: Iterable[str], ctx: Context) -> None:

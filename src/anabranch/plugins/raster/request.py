@@ -5,9 +5,10 @@ from datetime import UTC, date, datetime
 from pathlib import PurePosixPath
 from typing import Literal
 
-from pydantic import ValidationInfo, field_validator
+from pydantic import Field, ValidationInfo, field_validator
 
 from anabranch.geo.sidecar_names import find_kind, sidecar_names
+from anabranch.plugins.raster.checks.crs_codes import explain_code
 from anabranch.plugins.raster.files.magic_bytes import SUFFIXES, how_to_convert
 from anabranch.plugins.raster.models import CRS_PATTERN, Kind, ProfileName, ValidateOptions
 from anabranch.plugins.stac.names import is_collection_id, is_item_id
@@ -15,6 +16,7 @@ from anabranch.plugins.stac.names import is_collection_id, is_item_id
 __all__ = ["RasterRequest", "Tiling"]
 
 Tiling = Literal["auto", "never", "always"]
+MAX_VERSIONS = 16
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:\d\d)", re.ASCII)
 
 
@@ -22,7 +24,6 @@ class RasterRequest(ValidateOptions):
     """A caller's request for a raster: the workflow's inputs; `datetime` becomes the moment in UTC."""
 
     source: str
-    source_version: str | None = None
     collection: str
     tiling: Tiling = "auto"
     datetime: str | None = None
@@ -30,6 +31,7 @@ class RasterRequest(ValidateOptions):
     variable: str | None = None
     time: str | None = None
     sidecars: tuple[str, ...] = ()
+    versions: dict[str, str] | None = Field(None, max_length=MAX_VERSIONS)
 
     @field_validator("source")
     @classmethod
@@ -59,6 +61,8 @@ class RasterRequest(ValidateOptions):
     def _check_crs(cls, text: str | None) -> str | None:
         if text is not None and not re.fullmatch(CRS_PATTERN, text):
             raise ValueError(f"{text[:80]!r} is not the code of a CRS. Write it like EPSG:25832")
+        if text is not None and (wrong := explain_code(text)):
+            raise ValueError(f"{wrong}. Write the code of a projected or geographic one, like EPSG:25832")
         return text
 
     @field_validator("tier")

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from anabranch import Context, handler
+from anabranch.canonical import Json, JsonObject
 from anabranch.engine.model import Attempt
 from anabranch.errors import NotFound
 from anabranch.plugins.stac.collection import CollectionFacts
-from anabranch.plugins.stac.facts import RasterItem
+from anabranch.plugins.stac.facts import ItemReference, RasterItem
 from anabranch.plugins.stac.item import Origin, build_item, find_outputs
-from anabranch.plugins.stac.manifest import Manifest, our_version, sign_manifest
+from anabranch.plugins.stac.manifest import Manifest, our_version, sign_raster
 from anabranch.strict_model import StrictModel
 
 if TYPE_CHECKING:
@@ -21,13 +22,6 @@ if TYPE_CHECKING:
 __all__ = ["build_publications", "ensure_collection", "register_item", "register_items"]
 
 MAX_ITEMS = 10_000
-
-
-class ItemReference(StrictModel):
-    """An item in the catalog."""
-
-    collection: str
-    id: str
 
 
 class CollectionResult(StrictModel):
@@ -43,6 +37,7 @@ class ItemParams(StrictModel):
     collection: str
     item: RasterItem
     reason: str | None = Field(None, max_length=1000)
+    expected: int | None = Field(None, ge=0, description="The number that it had when the caller looked; 0 for none.")
     create_collection: bool = False
 
 
@@ -76,7 +71,14 @@ def ensure_collection(params: CollectionFacts, ctx: Context) -> CollectionResult
 @handler("raster.stac_register_item", timeout_seconds=120)
 def register_item(params: ItemParams, ctx: Context) -> ItemsResult:
     """Publish one item with its objects."""
-    return _register(params.collection, [params.item], params.reason, ctx, create_collection=params.create_collection)
+    return _register(
+        params.collection,
+        [params.item],
+        params.reason,
+        ctx,
+        params.expected,
+        create_collection=params.create_collection,
+    )
 
 
 @handler("stac.register_items", timeout_seconds=600)
@@ -87,23 +89,32 @@ def register_items(params: ItemsParams, ctx: Context) -> ItemsResult:
 
 
 def _register(
-    collection: str, rasters: list[RasterItem], reason: str | None, ctx: Context, *, create_collection: bool = False
+    collection: str,
+    rasters: list[RasterItem],
+    reason: str | None,
+    ctx: Context,
+    expected: int | None = None,
+    *,
+    create_collection: bool = False,
 ) -> ItemsResult:
     """Build and validate the items while no connection is open, then publish them in one transaction."""
     from anabranch.plugins.stac import catalog
 
     with ctx.database() as connection:
         origin = catalog.find_origin(connection, ctx.job_id)
-    publications = build_publications(collection, rasters, origin, partial(sign_manifest, origin, ctx.signing_key))
+    publications = build_publications(collection, rasters, origin, partial(sign_raster, origin, ctx.signing_key))
     attempt = _attempt(ctx)
     with ctx.database() as connection:
+        publish = partial(
+            catalog.publish, connection, collection, ctx.job_id, publications, attempt, reason=reason, expected=expected
+        )
         try:
-            published = catalog.publish(connection, collection, ctx.job_id, publications, attempt, reason=reason)
+            published = publish()
         except NotFound:
             if not create_collection:
                 raise
             catalog.ensure_collection(connection, CollectionFacts(id=collection), catalog.By(ctx.job_id), attempt)
-            published = catalog.publish(connection, collection, ctx.job_id, publications, attempt, reason=reason)
+            published = publish()
     references = [ItemReference(collection=collection, id=item) for item in published.items]
     return ItemsResult(items=references, changed=len(published.changed))
 
@@ -127,6 +138,15 @@ def build_publications(
             build_item(collection, raster, origin, our_version()),
             find_outputs(raster),
             sign(collection, raster) if sign else None,
+            _made_from(raster),
         )
         for raster in rasters
     ]
+
+
+def _made_from(raster: RasterItem) -> JsonObject | None:
+    """The source with its versions, as our tables record it; no reader sees the address."""
+    source = raster.source
+    if source is None or source.address is None or not source.versions:
+        return None
+    return {"address": source.address, "versions": dict[str, Json](source.versions)}

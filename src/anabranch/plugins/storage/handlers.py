@@ -32,7 +32,7 @@ class Staged(StrictModel):
     name: str
     size: int
     sha256: str
-    tag: str
+    versions: dict[str, str]  # the version that was read, by address, as `process_raster` takes it
 
 
 @handler("storage.stage", queue="files", timeout_seconds=7_200)
@@ -43,11 +43,17 @@ def stage(params: StageParams, ctx: Context) -> Staged:
     if params.pin is not None:
         ranges = ctx.storage.open_ranges(params.source, params.pin)
         return Staged(
-            source=params.source, name=name, size=ranges.size, sha256=ranges.sha256(ctx.progress), tag=params.pin
+            source=params.source,
+            name=name,
+            size=ranges.size,
+            sha256=ranges.sha256(ctx.progress),
+            versions={params.source: params.pin},
         )
     tag = params.tag or ctx.storage.stat(params.source).tag
     staged = ctx.storage.stage(params.source, tag=tag)
-    return Staged(source=params.source, name=name, size=staged.size, sha256=staged.sha256, tag=tag)
+    return Staged(
+        source=params.source, name=name, size=staged.size, sha256=staged.sha256, versions={params.source: tag}
+    )
 
 
 class ListParams(StrictModel):

@@ -35,13 +35,13 @@ from stac_fastapi.types.errors import InvalidQueryParameter, NotFoundError
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from anabranch.adapters.postgres.store.files import PublishedFile
+from anabranch.adapters.postgres.store.published_files import PublishedFile
 from anabranch.errors import AnabranchError, InputError, NotFound
 from anabranch.geo.boxes import Box
 from anabranch.serving.errors import Translate, raise_errors, translate_framework
 from anabranch.serving.published import Published, files_of, find_addresses, name_files
 from anabranch.serving.stac.epsg import add_epsg
-from anabranch.serving.stac.links import Document, add_predecessor, add_tiles, complete_landing, root_of
+from anabranch.serving.stac.links import Document, add_layer, add_predecessor, add_tiles, complete_landing, root_of
 from anabranch.serving.stac.pool import Catalog
 from anabranch.serving.stac.queryables import Queryables
 from anabranch.serving.stac.search.bounds import BOUNDS
@@ -52,6 +52,8 @@ from anabranch.serving.stac.search.times import filter_times
 __all__ = ["describe_stac", "make_stac"]
 
 MAX_SHOWN_ERRORS = 10  # of one search
+NEWEST_ITEMS = 10  # that are looked at for tiles
+COLLECTION = "/collections/{collection_id}"
 ABOUT = {"title": "Anabranch catalog", "description": "What is published.", "landing_page_id": "anabranch"}
 STAC_VERSION = "1.1.0"
 # The version that clients know; the later one adds a list of sortable fields, which we don't have.
@@ -72,8 +74,12 @@ class Reader(CoreCrudClient):  # type: ignore[misc]  # of a package without type
         return await _named(await super().all_collections(*given, **named), named["request"])
 
     async def get_collection(self, collection_id: str, request: Request, **named: Any) -> Any:
-        """One collection."""
-        return await _named(await super().get_collection(collection_id, request, **named), request)
+        """One collection, with a link to its tiles if its newest items have rasters."""
+        collection = await _named(await super().get_collection(collection_id, request, **named), request)
+        if request.scope["route"].path == COLLECTION:  # others call this to know whether there is one
+            newest = await request.app.state.catalog.search({"collections": [collection_id], "limit": NEWEST_ITEMS})
+            add_layer(collection, (await _named({"features": newest}, request))["features"], root_of(request))
+        return collection
 
     async def _search_base(self, search_request: Any, request: Request) -> Any:
         """Search for items; every route with items ends here."""
@@ -154,6 +160,7 @@ def make_stac(catalog: Catalog, published: Published) -> ASGIApp:
     """The application; it reads over the connections of a catalog."""
     app = _application()
     app.state.published = published
+    app.state.catalog = catalog
     app.state.get_connection = _connections(catalog)
     return raise_errors(app, TRANSLATIONS)
 

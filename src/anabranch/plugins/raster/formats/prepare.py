@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 
 from anabranch.engine.worker.context import Context
 from anabranch.errors import AnabranchError, ContractViolationError, Permanent
-from anabranch.geo.sidecar_names import find_kind, sidecar_names
+from anabranch.geo.sidecar_names import find_kind, names_beside, sidecar_names
 from anabranch.plugins.raster.files.magic_bytes import identify_format
 from anabranch.plugins.raster.formats.models import Choice, Extracted, UsedSidecars
 from anabranch.plugins.raster.handler_models import CogSource, Plan
@@ -16,10 +16,10 @@ from anabranch.plugins.raster.sandbox_calls import run_in_sandbox, sandbox_folde
 from anabranch.plugins.raster.settings import RasterSettings
 from anabranch.plugins.raster.sources import open_ranges
 from anabranch.storage.addresses import parse_address
-from anabranch.storage.ranges import Ranges
+from anabranch.storage.ranged_object import Ranges, source_changed
 from anabranch.storage.work_files import WorkFiles
 
-__all__ = ["Prepared", "fetch_again", "find_sidecars", "pin_with_sidecars", "prepare"]
+__all__ = ["Prepared", "fetch_again", "find_sidecars", "find_versions", "pin_with_sidecars", "prepare"]
 
 MAX_SIDECAR_BYTES = 2**30
 STORED_NAME = "source"
@@ -132,17 +132,25 @@ def find_sidecars(ctx: Context, source: str, given: tuple[str, ...]) -> Iterator
             yield Sidecar(kind=kind, address=address)
 
 
+def find_versions(
+    ctx: Context, source: dict[str, str], sidecars: tuple[Sidecar, ...], expected: dict[str, str] | None
+) -> dict[str, str]:
+    """The versions of a source and its sidecars by address; `source.changed` if one is not as expected."""
+    versions = source | {each.address: ctx.storage.stat(each.address).tag for each in sidecars}
+    for address, version in (expected or {}).items():
+        if versions.get(address) != version:
+            raise source_changed(address)
+    return versions
+
+
 def _list_beside(ctx: Context, source: str) -> Iterator[str]:
     """The addresses of sidecars in the folder of a source; none beside an upload, which is alone in its folder."""
     at = parse_address(source)
     folder, name = PurePosixPath(at.path).parent, at.name
     if folder.parts[:1] == ("uploads",):
         return
-    stem = PurePosixPath(name).stem
-    for lower in sidecar_names(name):
-        ending = lower.removeprefix(name.lower() if lower.startswith(name.lower()) else stem.lower())
-        begin = name if lower.startswith(name.lower()) else stem
-        address = f"{at.tier}://{folder / (begin + ending)}"
+    for beside in names_beside(name):
+        address = f"{at.tier}://{folder / beside}"
         with suppress(AnabranchError):  # it does not exist or can't be checked: no reason to fail
             ctx.storage.stat(address)
             yield address

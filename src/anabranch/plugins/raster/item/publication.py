@@ -1,9 +1,8 @@
 """What a verified raster is published with: its objects, the facts of its STAC item, and a report."""
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import NamedTuple
 
 from anabranch.canonical import JsonObject, canonical, sha256
@@ -21,6 +20,7 @@ from anabranch.plugins.raster.handler_models import (
 from anabranch.plugins.raster.models import Band, Compared, Inspected, Kind, Notice, Profile, Validated
 from anabranch.plugins.stac import facts
 from anabranch.plugins.stac.facts import Output, RasterItem, Render
+from anabranch.storage.filenames import make_slug
 
 __all__ = [
     "ASSETS",
@@ -37,7 +37,6 @@ __all__ = [
 COG_TYPE = "image/tiff; application=geotiff; profile=cloud-optimized"
 ASSETS = {Profile.ANALYSIS: "data", Profile.VISUALIZATION: "visual", Profile.ARCHIVE: "archive"}
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-MAX_SLUG_CHARS = 60
 
 
 class Span(NamedTuple):
@@ -123,7 +122,7 @@ def describe_item(params: ItemParams, cog: Inspected, span: Span, outputs: Seque
         start_datetime=span.start,
         end_datetime=span.end,
         outputs=list(outputs),
-        source=facts.Source(sha256=params.sha256, name=raster.name),
+        source=facts.Source(sha256=params.sha256, name=raster.name, address=params.source, versions=params.versions),
         software=cog.software,
         renders={"default": _render(raster, cog, ASSETS[params.profiles[0]])},
     )
@@ -166,9 +165,7 @@ def name_cog(name: str, profile: Profile, part: str = "", extension: str = "tif"
 
 
 def _slug(name: str) -> str:
-    """The name of a file, without its extension, as it may be used in ids and file names."""
-    plain = re.sub(r"[^A-Za-z0-9_]+", "-", PurePosixPath(name).stem).strip("-_")
-    return plain[:MAX_SLUG_CHARS].rstrip("-_") or "raster"
+    return make_slug(name) or "raster"
 
 
 def _describe_band(band: Band) -> facts.Band:

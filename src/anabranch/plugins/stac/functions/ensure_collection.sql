@@ -1,5 +1,5 @@
 -- Make a collection, or change of one that is there what the caller says of it. Its extent is its items', and no caller's
--- (C2). Answers the document as it stands, and whether that is new. Not _alone: nobody is kept waiting, and where there is
+-- (C2). Returns the document as it stands, and whether that is new. Not _alone: nobody is kept waiting, and where there is
 -- something to make or to change that is left, and the answer null.
 create function app.ensure_collection(
     _document jsonb, _said jsonb, _alone boolean default true, _job_id text default null, _actor text default null
