@@ -286,11 +286,16 @@ def test_w5_a_converted_source_is_extracted_once_and_all_tiles_read_that_copy(tm
     assert len(list(raster.process(scheme, source))) == 4
 
 
-def test_a_converted_copy_that_is_gone_is_made_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("lost", ["removed", "of another job"])
+def test_a_converted_copy_that_is_gone_is_made_again(tmp_path: Path, lost: str) -> None:
     (tmp_path / "bronze" / "in").mkdir(parents=True)
     convert(tmp_path / "bronze" / "in" / "scene.img", "HFA", hills(600, 700))
     raster = TiledRaster(tmp_path, "scene.img", 512, {})
     _, source = raster.check()
-    for lost in ("work", "cache"):
-        rmtree(tmp_path / lost)
+    if lost == "removed":
+        for folder in ("work", "cache"):
+            rmtree(tmp_path / folder)
+    else:
+        origin = source["raster"].origin.model_copy(update={"stored": {"key": "jobs/b/n/0/1-00000000/source"}})
+        source["raster"] = source["raster"].model_copy(update={"origin": origin})
     assert len(generate_tiling_scheme(SchemeParams(**source, tiers=(Profile.ANALYSIS,)), raster.context()).tiles) == 4

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from anabranch.engine.worker.context import Context
-from anabranch.errors import AnabranchError, Permanent
+from anabranch.errors import AnabranchError, ContractViolationError, Permanent
 from anabranch.geo.sidecar_names import find_kind, names_beside, sidecar_names
 from anabranch.plugins.raster.files.magic_bytes import identify_format
 from anabranch.plugins.raster.formats.models import Choice, Extracted, UsedSidecars
@@ -86,8 +86,9 @@ def fetch_again(ctx: Context, validated: CogSource) -> Path | Ranges:
     raster, source, sha256 = validated.raster, validated.source, validated.sha256
     if (origin := raster.origin) is None:
         return open_ranges(ctx, source, validated.pin) if validated.pin else ctx.storage.fetch(source, sha256)
-    if origin.stored and (stored := ctx.work.fetch(origin.stored, cached=True)):
-        return stored
+    with suppress(ContractViolationError):  # another job validated it, whose work files are its own
+        if origin.stored and (stored := ctx.work.fetch(origin.stored, cached=True)):
+            return stored
     choice = Choice(
         variable=origin.variable or None,
         time=origin.time or None,
