@@ -145,6 +145,7 @@ CODES: tuple[Code, ...] = (
     Code("idempotency.conflict", Kind.CONFLICT, "The `Idempotency-Key` was used before, for another request.", "Use a new key for a new request; a repeated request must be the same."),
     Code("idempotency.key", Kind.INVALID, "The `Idempotency-Key` is not one line of 1 to 255 printable ASCII characters.", "Send a fresh UUID for each new request, and the same one when you repeat it."),
     Code("internal", Kind.INTERNAL, "Something went wrong inside Anabranch.", "It is a bug in Anabranch: report it, with the log lines that have the correlation id."),
+    Code("item.withdrawn", Kind.GONE, "The item was withdrawn.", "Restore it with `anabranch items restore`, or publish it again."),
     Code("item.not_found", Kind.NOT_FOUND, "There is no such published item.", "List them with `anabranch items list`."),
     Code("items.unconfirmed", Kind.USAGE, "The command would take something away from readers.", "Look at it with `--dry-run`, and confirm with `--yes`."),
     Code("items.version", Kind.INVALID, "The filter by version can't be used.", "Give a handler with `made_by`, and a version like 2 or 1.4.0."),

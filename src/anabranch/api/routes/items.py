@@ -37,6 +37,7 @@ __all__ = ["router"]
 router = APIRouter(prefix="/api", tags=["items"])
 log = structlog.get_logger()
 GEOJSON = "application/geo+json"
+MISSING_CODES = ("item.not_found", "item.withdrawn")
 ACTION_CODES = (
     *BODY_CODES,
     *("publication.expired", "publication.moved", "publication.not_found", "publication.owner", "publication.same"),
@@ -55,7 +56,7 @@ async def list_published_items(query: Annotated[ItemsQuery, Query()], gateway: C
     return build_page(found, query.limit, lambda item: item, lambda item: f"{item.collection}/{item.id}")
 
 
-@router.get("/items/{collection}/{item}", dependencies=[needs(Scope.READ)], responses=problems("item.not_found"))
+@router.get("/items/{collection}/{item}", dependencies=[needs(Scope.READ)], responses=problems(*MISSING_CODES))
 async def show_published_item(collection: CollectionId, item: ItemId, gateway: CurrentGateway) -> PublishedItem:
     """A published item: its current publication, the job that published it, and the handlers that made it."""
     return await gateway.reads.items().find_one(collection, item)
@@ -91,7 +92,7 @@ async def show_publication(
     "/items/{collection}/{item}/manifest",
     dependencies=[needs(Scope.READ)],
     response_model=Envelope,
-    responses={**CACHEABLE, **problems("item.not_found", "manifest.not_found")},
+    responses={**CACHEABLE, **problems(*MISSING_CODES, "manifest.not_found")},
 )
 async def show_manifest(
     collection: CollectionId, item: ItemId, gateway: CurrentGateway, if_none_match: IfNoneMatch = None
@@ -150,7 +151,7 @@ async def roll_back_item(
     dependencies=[needs(Scope.SUBMIT)],
     status_code=202,
     response_model=SubmittedJob,
-    responses={**EXISTING_JOB, **SUBMIT_PROBLEMS, **problems("item.not_found", *BODY_CODES, *SUBMIT_CODES)},
+    responses={**EXISTING_JOB, **SUBMIT_PROBLEMS, **problems(*MISSING_CODES, *BODY_CODES, *SUBMIT_CODES)},
     openapi_extra=keyed(body(ReplaceRequest, required=True)),
 )
 async def replace_item(
