@@ -199,7 +199,7 @@ def test_an_error_says_what_and_what_to_do_on_stderr(capsys: pytest.CaptureFixtu
     call(["status", "abc"])
     said = capsys.readouterr()
     assert said.out == ""
-    assert said.err == f"error: nothing runs in {home}\nStart it with `anabranch up`.\n"
+    assert said.err == f"error: nothing runs in {home}\nStart it with `anabranch up --detach`.\n"
 
 
 @pytest.mark.parametrize(("command", "code"), [("status abc --json", "stack.down"), ("status --json", "stack.down")])

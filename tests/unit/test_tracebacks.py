@@ -6,6 +6,7 @@ import pytest
 
 from anabranch.engine.worker import tracebacks
 from anabranch.engine.worker.tracebacks import MAX_TRACEBACK_CHARS, format_traceback
+from anabranch.plugins.raster.checks.crs import parse_crs
 from anabranch.redaction import hide_secrets
 
 
@@ -54,6 +55,17 @@ def test_a_traceback_is_bounded_and_can_be_stored(depth: int, message: str) -> N
     assert len(told) <= MAX_TRACEBACK_CHARS + 10
     assert "raise ValueError(message)" in told
     assert "\x00" not in told.encode().decode()
+
+
+def test_what_a_handler_of_ours_refuses_is_a_message_and_what_to_do() -> None:
+    told = tell(lambda: parse_crs("EPSG:99999999", "target_crs"))
+    assert "Traceback" in told  # this test called it
+    error = catch(lambda: parse_crs("EPSG:99999999", "target_crs"))
+    error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next and error.__traceback__.tb_next.tb_next
+    assert (
+        format_traceback(error)
+        == "raster.crs_unknown: target_crs EPSG:99999999 is not known\nGive a code like EPSG:32633."
+    )
 
 
 def test_what_the_engine_refuses_has_none() -> None:

@@ -8,7 +8,7 @@ import typer
 from anabranch.cli.connection import connect
 from anabranch.cli.exit_codes import UsageError
 from anabranch.cli.terminal.options import Json
-from anabranch.cli.terminal.output import ago, note, print_json, print_table
+from anabranch.cli.terminal.output import ago, escape, note, print_json, print_table
 from anabranch.contract.catalog import PublishedItem
 
 __all__ = ["ItemName", "list_items", "print_manifest", "split_name"]
@@ -43,6 +43,8 @@ def list_items(
             for item in items[:limit]
         )
         print_table(["item", "job", "published", "made by"], rows)
+    if collection is not None and not items:
+        note(f"collection {escape(repr(collection))} has no such items; `anabranch items list` shows those of all")
     if len(items) > limit:
         note(f"there are more than {limit}: raise --limit")
 
