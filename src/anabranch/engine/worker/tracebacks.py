@@ -3,6 +3,7 @@
 import asyncio
 import os
 from collections import deque
+from datetime import UTC, datetime
 from pathlib import Path
 from traceback import TracebackException
 from types import TracebackType
@@ -29,12 +30,18 @@ def format_traceback(error: BaseException) -> str | None:
     if own is None:
         return None
     if isinstance(error, AnabranchError) and error.category == "permanent" and _is_ours(own):
-        return _bound("\n".join(_cut(part) for part in (f"{error.code}: {error.message}", error.remedy) if part))
+        return _bound(_format_refusal(error))
     try:
         found = TracebackException(type(error), error, own, limit=-MAX_FRAMES)
         return _bound("".join(_cut(part) for part in deque(found.format(), maxlen=MAX_PARTS)))
     except Exception:  # noqa: BLE001  # a handler's own exception may do anything when it is asked for its text
         return None
+
+
+def _format_refusal(error: AnabranchError) -> str:
+    """A line as `logging` would write it, with what to do below it."""
+    said = _cut(f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} ERROR [{error.code}] {error.message}")
+    return f"{said}\n  {_cut(error.remedy)}" if error.remedy else said
 
 
 def _is_ours(frame: TracebackType) -> bool:
