@@ -51,7 +51,7 @@ PRINTED = {
     MACHINES: ["the tiers and the work area are the ones", "files"],
     "docs/howto/storage.md": ["gold://copy.tif\nremoved 1\n"],
     "docs/howto/sub-workflows.md": ["2 workflows are valid", '"name": "north"', "completed"],
-    WAY_BACK: ["is shown as in number 1", "it can be restored for 30 days", "removed collection terrain"],
+    WAY_BACK: ["shows the content of publication 1", "it can be restored for 30 days", "removed collection terrain"],
     VERIFY: ["verified: 3 files are as they were published"],
     "docs/howto/sync-a-folder.md": ['"published": ', '"code": "raster.crs_missing"', "storage.compare_folder"],
     "examples/batch_folder/README.md": ["the level 'n/a' is no number", "batch=may", "readings/oder.csv"],
@@ -299,7 +299,7 @@ def test_the_requests_of_the_reference_are_answered(place: Place, url: str, page
 
 def blocks_of_python() -> dict[str, list[Block]]:
     """The blocks of Python that are not saved to a file, by page."""
-    found = {page: [one for one in read_blocks(page, "python") if not (one.file or one.is_included)] for page in PAGES}
+    found = {page: [one for one in read_blocks(page, "python") if not one.file] for page in PAGES}
     return {page: blocks for page, blocks in found.items() if blocks}
 
 

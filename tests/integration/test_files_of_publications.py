@@ -95,7 +95,7 @@ def test_p5_what_was_withdrawn_is_gone_until_it_is_restored(
     assert [(answer.status_code, answer.json()["code"]) for answer in answers] == [(410, "file.gone")] * 2
     assert "replaced_by" not in answers[0].json()
     assert served.client.get("/stac/collections/heights/items/gone").status_code == 404
-    assert served.client.get("/api/items/heights/gone").status_code == 404
+    assert served.client.get("/api/items/heights/gone").status_code == 410
     act(handler, "restore", "heights", "gone", ANN)
     assert served.client.get(links[0]).text == "bbbb"
 

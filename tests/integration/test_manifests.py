@@ -159,6 +159,9 @@ def test_files_are_verified_without_a_stack(run: Run, url: str, home: Path, tmp_
     path.write_bytes(b"other")
     assert run(*words)[0] == 6
     assert run(*words[:2])[1]["code"] == "usage"
+    for name in ("missing.json", tmp_path / "missing.json", "./missing.json"):
+        code, error = run("verify", name)
+        assert (code, error["code"], error["message"]) == (3, "file.not_found", f"there is no file {name}")
 
 
 def test_what_an_old_handler_made_is_listed(run: Run, url: str, home: Path) -> None:

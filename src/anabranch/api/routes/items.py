@@ -39,6 +39,7 @@ __all__ = ["router"]
 router = APIRouter(prefix="/api", tags=["items"])
 log = structlog.get_logger()
 GEOJSON = "application/geo+json"
+MISSING_CODES = ("item.not_found", "item.withdrawn")
 ACTION_CODES = (
     *BODY_CODES,
     *("publication.expired", "publication.moved", "publication.no_match", "publication.not_found"),
@@ -62,7 +63,7 @@ async def list_published_items(query: Annotated[ItemsQuery, Query()], gateway: C
     "/items/{collection}/{item}",
     dependencies=[needs(Scope.READ)],
     response_model=PublishedItem,
-    responses={**CACHEABLE, **problems("item.not_found")},
+    responses={**CACHEABLE, **problems(*MISSING_CODES)},
 )
 async def show_published_item(
     collection: CollectionId,
@@ -113,7 +114,7 @@ async def show_publication(
     "/items/{collection}/{item}/manifest",
     dependencies=[needs(Scope.READ)],
     response_model=Envelope,
-    responses={**CACHEABLE, **problems("item.not_found", "manifest.not_found")},
+    responses={**CACHEABLE, **problems(*MISSING_CODES, "manifest.not_found")},
 )
 async def show_manifest(
     collection: CollectionId, item: ItemId, gateway: CurrentGateway, if_none_match: IfNoneMatch = None
@@ -199,7 +200,7 @@ async def roll_back_item(item: CurrentItem, given: JsonBody) -> ItemChange:
     responses={
         **EXISTING_JOB,
         **SUBMIT_PROBLEMS,
-        **problems("item.not_found", "publication.no_match", *BODY_CODES, *SUBMIT_CODES),
+        **problems(*MISSING_CODES, "publication.no_match", *BODY_CODES, *SUBMIT_CODES),
     },
     openapi_extra=keyed(body(ReplaceRequest, required=True)),
 )

@@ -60,6 +60,8 @@ def verify(
     trusted = None if keys is None else _read_keys(keys)
     if Path(target).is_file():
         found = _verify_file(Path(target), trusted, files)
+    elif target.startswith((".", "/")) or ("/" not in target and "." in target):
+        raise NotFound("file.not_found", f"there is no file {target}")
     elif files is not None:
         raise UsageError("usage", f"--files is for the file of a manifest; there is no file {target}")
     else:

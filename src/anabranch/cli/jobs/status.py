@@ -23,8 +23,11 @@ from anabranch.cli.terminal.output import (
     print_table,
 )
 from anabranch.client import Client, Graph, JobStatus, Node
+from anabranch.contract.jobs import JobError
 
 __all__ = ["status"]
+
+OUR_CODE = "/anabranch/"
 
 
 def status(
@@ -111,8 +114,15 @@ def _show_head(job: JobStatus) -> None:
             print_line(f"answer    {escape(node.command)}")
     if job.error:
         print_line(f"error     {escape(job.error.in_words)}")
+        print_line(f"          {escape(_spell_origin(job.error))}")
         if job.error.remedy:
             print_line(f"          {escape(job.error.remedy)}")
+
+
+def _spell_origin(error: JobError) -> str:
+    """The code of an error, and the line that raised it, unless that is one of ours."""
+    where = str(error.raw.get("where") or "")
+    return error.code if not where or OUR_CODE in where else f"{error.code}, raised at {where}"
 
 
 def _show_nodes(job: JobStatus) -> None:
