@@ -104,7 +104,7 @@ def test_outputs_are_recorded_with_their_objects(handler: Connection[Any], login
     assert rows[1] == {
         "publication": current, "name": "dem.tif", "kind": "cog", "tier": "silver", "key": "jobs/1/cog/0/1/dem.tif",
         "media_type": "image/tiff; application=geotiff; profile=cloud-optimized", "size": 123456,
-        "sha256": "ab" * 32,
+        "sha256": "ab" * 32, "version": None,
     }  # fmt: skip
 
 
@@ -379,11 +379,13 @@ def test_e5_the_handler_role_publishes_and_touches_nothing_else(
     assert names == [
         "change_items",
         "ensure_collection",
+        "find_made_from",
         "find_origin",
         "find_provenance",
         "hold_attempt",
         "is_related",
         "list_extents",
+        "list_failures",
         "list_files",
         "now",
         "publish_items",

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from anabranch.adapters.objects.folder import Folder
-from anabranch.adapters.postgres.store.files import PublishedFile
+from anabranch.adapters.postgres.store.files import PublishedFile, in_place
 from anabranch.api.routes.files import parse_range
-from anabranch.errors import AnabranchError
-from anabranch.serving.objects import TierObjects
+from anabranch.errors import AnabranchError, Changed, Gone
+from anabranch.serving.objects import Remote, TierObjects
 from anabranch.serving.published import find_addresses, name_files
 from anabranch.serving.tiles.assets import rasters_of
 from anabranch.storage.tiers import Storage
@@ -102,3 +102,44 @@ def test_the_raster_that_is_data_comes_first() -> None:
         "data": {**tiff, "href": "silver://data.tif", "roles": ["data"]},
     }
     assert rasters_of({"assets": assets}) == {"data": "silver://data.tif", "look": "silver://look.tif"}
+
+
+def test_p5_two_items_show_the_versions_of_a_file_in_place_that_they_were_made_from() -> None:
+    address = "bronze://archive/a.tif"
+    files = {
+        in_place(f"{collection}/a", address): PublishedFile(
+            "a.tif", address, "image/tiff", 3, None, publication, version=publication
+        )
+        for collection, publication in (("old", "1"), ("new", "2"))
+    }
+    features = [
+        {"type": "Feature", "id": "a", "collection": name, "assets": {"data": {"href": address}}}
+        for name in ("new", "old", "other")
+    ]
+    named = name_files({"features": features}, files, "")["features"]
+    assert [one["assets"] for one in named] == [
+        {"data": {"href": "/files/p/2/a.tif"}}, {"data": {"href": "/files/p/1/a.tif"}}, {},
+    ]  # fmt: skip
+
+
+async def test_p5_only_one_version_of_a_file_in_place_is_read(tmp_path: Path) -> None:
+    storage = Storage({"bronze": Folder(tmp_path, "bronze")})
+    storage.put("bronze://a.tif", b"first")
+    version = storage.stat("bronze://a.tif").tag
+    objects = TierObjects(storage)
+    remote = await objects.locate("bronze://a.tif", version)
+    assert isinstance(remote, Remote)
+    assert remote.open().read() == b"first"
+
+    storage.put("bronze://a.tif", b"other")
+    assert await objects.size("bronze://a.tif") == 5
+    for ask in (objects.size, objects.locate):
+        with pytest.raises(Gone):
+            await ask("bronze://a.tif", version)
+    with pytest.raises(Changed):
+        remote.open().read()
+    with pytest.raises((Changed, Gone)):
+        [piece async for piece in objects.read("bronze://a.tif", 0, 5, version)]
+    storage.delete(["bronze://a.tif"])
+    with pytest.raises(Gone):
+        await objects.size("bronze://a.tif", version)

@@ -5,9 +5,9 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Protocol
 from urllib.parse import quote
 
-from anabranch.adapters.postgres.store.files import PublishedFile, StoredFile
+from anabranch.adapters.postgres.store.files import PublishedFile, StoredFile, in_place
 
-__all__ = ["Published", "address_of", "find_addresses", "name_files", "path_of"]
+__all__ = ["Published", "address_of", "find_addresses", "find_file", "name_files", "path_of"]
 
 ADDRESS = re.compile(r"(?:bronze|silver|gold)://\S+")
 # A file name may have spaces, and an href is never prose.
@@ -29,7 +29,7 @@ class Published(Protocol):
         """A file that a job made and may publish under this name."""
 
     async def find_all(self, addresses: Collection[str]) -> Mapping[str, PublishedFile]:
-        """The published files among these addresses, by address."""
+        """The published files among these addresses, by address; those in place by their item, too."""
 
 
 def path_of(file: PublishedFile) -> str:
@@ -56,18 +56,34 @@ def find_addresses(document: object, key: str = "") -> Iterator[str]:
         yield address
 
 
-def name_files(document: Any, files: Mapping[str, PublishedFile], root: str, key: str = "") -> Any:  # JSON in, JSON out
+def name_files(
+    document: Any,  # JSON in, JSON out
+    files: Mapping[str, PublishedFile],
+    root: str,
+    key: str = "",
+    item: str = "",
+) -> Any:
     """The document with file URLs in place of addresses; unpublished files are removed, with their asset or link.
 
-    `root` is the URL of this API as the caller sees it; `key` is the one that the document has in its parent.
+    `root` is the URL of this API as the caller sees it; `key` is the one that the document has in its parent, and
+    `item` the item that it is a part of.
     """
     if isinstance(document, dict):
-        if address_of(document.get("href")) and document["href"] not in files:
+        if document.get("type") == "Feature":
+            item = f"{document.get('collection')}/{document.get('id')}"
+        href = address_of(document.get("href"))
+        if href and find_file(files, href, item) is None:
             return GONE
-        named = {name: name_files(part, files, root, name) for name, part in document.items()}
+        named = {name: name_files(part, files, root, name, item) for name, part in document.items()}
         return {name: part for name, part in named.items() if part is not GONE}
     if isinstance(document, list | tuple):
-        return [part for part in (name_files(part, files, root, key) for part in document) if part is not GONE]
+        return [part for part in (name_files(part, files, root, key, item) for part in document) if part is not GONE]
     if address := address_of(document, key):
-        return root + path_of(files[address]) if address in files else GONE
+        file = find_file(files, address, item)
+        return root + path_of(file) if file else GONE
     return document
+
+
+def find_file(files: Mapping[str, PublishedFile], address: str, item: str) -> PublishedFile | None:
+    """The file at an address, as an item like `terrain/dem` shows it."""
+    return files.get(in_place(item, address)) or files.get(address)

@@ -23,7 +23,7 @@ class Mounted(NamedTuple):
 
 CATALOG_CODES = ("catalog.query", "catalog.refused", "catalog.missing", "catalog.slow", "serving.not_installed")
 RASTER_CODES = (
-    *("item.not_found", "asset.not_found", "asset.unreadable", "file.lost"),
+    *("item.not_found", "asset.not_found", "asset.unreadable", "file.gone", "file.lost"),
     *("raster.query", "raster.size", "raster.slow", "serving.drivers"),
     *("catalog.missing", "catalog.slow", "serving.not_installed"),
 )

@@ -35,7 +35,7 @@ from anabranch.storage.addresses import parse_address
 from anabranch.storage.attempt_keys import parse_key
 from anabranch.storage.ranges import Ranges
 
-__all__ = ["create_cog", "create_cogs", "list_times", "preflight", "validate", "verify"]
+__all__ = ["create_cog", "create_cogs", "list_times", "preflight", "require_own_outputs", "validate", "verify"]
 
 QUEUE = "raster"
 SQL = Path(__file__).with_name("statements.sql")
@@ -45,7 +45,7 @@ DRAFT_ADDRESS = re.compile(r"(silver|gold)://jobs/")
 @handler("raster.preflight", queue="files", timeout_seconds=120)
 def preflight(params: RasterRequest, ctx: Context) -> Plan:
     """Return the plan for a raster; of the file only the header of a large one is read."""
-    _require_own_outputs((params.source, *params.sidecars), ctx)
+    require_own_outputs((params.source, *params.sidecars), ctx)
     found = ctx.storage.stat(params.source)
     plan = plan_work(params, found, ctx.settings(RasterSettings))
     sidecars = tuple(find_sidecars(ctx, params.source, params.sidecars))
@@ -54,7 +54,7 @@ def preflight(params: RasterRequest, ctx: Context) -> Plan:
     return plan.model_copy(update={"sidecars": sidecars, "versions": versions, "pin": pin})
 
 
-def _require_own_outputs(addresses: Iterable[str], ctx: Context) -> None:
+def require_own_outputs(addresses: Iterable[str], ctx: Context) -> None:
     """Refuse outputs of other jobs, which may not be published yet; parts of one job may use each other's (P6)."""
     for address in filter(DRAFT_ADDRESS.match, addresses):
         key = parse_key(parse_address(address).path)
@@ -89,7 +89,7 @@ def validate(params: ValidateParams, ctx: Context) -> CheckedFile:
 @handler("raster.list_times", queue=QUEUE, timeout_seconds=600)
 def list_times(params: ListParams, ctx: Context) -> TimeSteps:
     """List the times of a variable of a netCDF, HDF5 or GRIB file."""
-    _require_own_outputs([params.source], ctx)
+    require_own_outputs([params.source], ctx)
     path = ctx.storage.fetch(params.source, params.sha256)
     settings = ctx.settings(RasterSettings)
     return run_in_sandbox(ctx, "list_steps", TimeSteps, source=path, params=params, settings=settings)

@@ -27,10 +27,12 @@ from anabranch.plugins.raster.formats.extract import extract as extract_raster
 from anabranch.plugins.raster.formats.extract import list_times
 from anabranch.plugins.raster.formats.models import Choice, Extracted, ListParams, TimeSteps
 from anabranch.plugins.raster.item import footprint, preview, projection
+from anabranch.plugins.raster.item.describe import describe as describe_raster
 from anabranch.plugins.raster.models import (
     Checked,
     CogOptions,
     Compared,
+    Described,
     Inspected,
     Profile,
     Validated,
@@ -46,6 +48,7 @@ from anabranch.plugins.stac.facts import Footprint
 
 __all__ = [
     "check",
+    "describe",
     "extract",
     "inspect",
     "join",
@@ -166,6 +169,12 @@ def inspect(source: Source, path: Path, options: CogOptions, thumbnail: Path, *,
         stretch=tuple(shown.stretch),
         software={"gdal": rasterio.__gdal_version__, "rasterio": rasterio.__version__},
     )
+
+
+@_in_sandbox
+def describe(path: Source, settings: RasterSettings, *, progress: cog.Progress) -> Described:
+    """Describe a raster that stays where it is."""
+    return describe_raster(path, settings)
 
 
 @_in_sandbox

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pydantic import Field
+from pydantic import Field, JsonValue
 
 from anabranch import Context, handler
 from anabranch.canonical import Json, JsonObject
@@ -18,7 +18,7 @@ from anabranch.strict_model import StrictModel
 if TYPE_CHECKING:
     from anabranch.plugins.stac.catalog import Publication
 
-__all__ = ["build_publications", "ensure_collection", "register_item", "register_items"]
+__all__ = ["build_publications", "ensure_collection", "register_batch", "register_item", "register_items"]
 
 MAX_ITEMS = 10_000
 
@@ -52,6 +52,14 @@ class ItemsParams(StrictModel):
 
     collection: str
     items: list[RasterItem] = Field(max_length=MAX_ITEMS)
+    reason: str | None = Field(None, max_length=1000)
+
+
+class BatchParams(StrictModel):
+    """A work file with items, a line for each, for a collection that is created if there is none."""
+
+    collection: str
+    part: dict[str, JsonValue]
     reason: str | None = Field(None, max_length=1000)
 
 
@@ -94,6 +102,19 @@ def register_items(params: ItemsParams, ctx: Context) -> ItemsResult:
     return _register(params.collection, params.items, params.reason, ctx)
 
 
+@handler("stac.register_batch", timeout_seconds=600)
+def register_batch(params: BatchParams, ctx: Context) -> ItemsResult:
+    """Publish the items that another task of the job wrote into a work file, all or none."""
+    path = ctx.work.fetch(params.part)
+    if path is None:
+        raise NotFound(
+            "storage.not_found", "the batch is not in the work area any more", remedy="Submit the job again."
+        )
+    with path.open() as lines:
+        items = [RasterItem.model_validate_json(line) for line in lines]
+    return _register(params.collection, items, params.reason, ctx, create_collection=True)
+
+
 def _register(
     collection: str,
     rasters: list[RasterItem],
@@ -129,7 +150,7 @@ def build_publications(
     collection: str,
     rasters: Sequence[RasterItem],
     origin: Origin,
-    sign: Callable[[str, RasterItem], Manifest] | None = None,
+    sign: Callable[[str, RasterItem], Manifest | None] | None = None,
 ) -> "list[Publication]":
     """The items of rasters with their published objects, validated, and with signed manifests."""
     from anabranch.plugins.stac.catalog import Publication

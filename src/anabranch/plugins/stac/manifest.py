@@ -29,14 +29,17 @@ class Manifest:
     handlers: JsonObject
 
 
-def sign_manifest(origin: Origin, key: SigningKey, collection: str, raster: RasterItem) -> Manifest:
-    """The manifest of the item that a raster becomes."""
+def sign_manifest(origin: Origin, key: SigningKey, collection: str, raster: RasterItem) -> Manifest | None:
+    """The manifest of the item that a raster becomes; None where the hash of none of its files is known."""
     source = raster.source
+    files = {output.name: output.sha256 for output in find_outputs(raster) if output.sha256}
+    if not files:
+        return None
     statement = build_statement(
         origin,
         {"collection": collection, "item": raster.id},
-        files={output.name: output.sha256 for output in find_outputs(raster)},
-        sources={source.name or "source": source.sha256} if source else {},
+        files=files,
+        sources={source.name or "source": source.sha256} if source and source.sha256 else {},
         libraries={"anabranch": our_version(), **raster.software},
     )
     envelope = write_envelope(sign(statement, key))

@@ -6,6 +6,8 @@ from urllib.parse import quote
 
 from fastapi import Request
 
+from anabranch.contract.mosaic import CLOUD_OPTIMIZED
+
 __all__ = ["OPENAPI", "Document", "add_predecessor", "add_tiles", "complete_landing", "root_of"]
 
 COLLECTIONS = Path(__file__).with_name("collections.sql").read_text()
@@ -36,7 +38,7 @@ async def complete_landing(page: Document, request: Request) -> Document:
 def add_tiles(item: Document, root: str) -> None:
     """Add the link to an item's tiles, where it has a raster that we serve and shows its links."""
     ours = [each for each in (item.get("assets") or {}).values() if str(each.get("href", "")).startswith(f"{root}/")]
-    kinds = {str(asset.get("type", "")).partition(";")[0] for asset in ours}
+    kinds = {str(asset.get("type", "")).partition(";")[0] for asset in ours if asset.get(CLOUD_OPTIMIZED) is not False}
     if RASTER not in kinds or not {"links", "id", "collection"} <= item.keys():
         return
     path = f"/raster/collections/{quote(item['collection'])}/items/{quote(item['id'])}/{GRID}/tilejson.json"

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from anabranch.canonical import encode
-from anabranch.contract.mosaic import MOSAIC_TYPE
+from anabranch.contract.mosaic import CLOUD_OPTIMIZED, MOSAIC_TYPE
 from anabranch.errors import NotFound
 from anabranch.serving.etags import tag_of
 from anabranch.serving.objects import Objects, Remote
-from anabranch.serving.published import Published, address_of
+from anabranch.serving.published import Published, address_of, find_file
 from anabranch.serving.stac.pool import Catalog
 from anabranch.serving.tiles.mosaic.sources import MosaicSource, MosaicSources
 
@@ -31,6 +31,8 @@ class Rasters:
     renders: object = None  # unchecked, as in the item
     assets: Mapping[str, Any] = field(default_factory=dict)  # likewise, by the same names as the addresses
     version: str = ""  # a hash of everything that a response about them depends on
+    pins: Mapping[str, str] = field(default_factory=dict)  # the versions of those that lie where others write
+    plain: tuple[str, ...] = ()  # assets that are no Cloud-Optimized GeoTIFFs, and are not drawn
 
 
 class Assets:
@@ -48,13 +50,19 @@ class Assets:
         """Where the bytes of an asset are; without a name, those of the item's first data raster."""
         addresses = rasters.addresses
         wanted = next(iter(addresses), None) if name is None else name
+        if (wanted is None and rasters.plain) or name in rasters.plain:
+            raise NotFound(
+                "asset.not_found",
+                f"{name or rasters.plain[0]} of item {item} is no Cloud-Optimized GeoTIFF, so it has no tiles",
+                remedy="Fetch the file, or publish it with process_raster.",
+            )
         if wanted is None or wanted not in addresses:
             known = ", ".join(addresses) or "none"
             what = "raster" if name is None else f"raster {name}"
             raise NotFound("asset.not_found", f"item {item} has no {what}", remedy=f"Its rasters are: {known}.")
         if _media_type(rasters.assets[wanted]) == MOSAIC_TYPE:
             return await self._mosaics.load(addresses[wanted])
-        return await self._objects.locate(addresses[wanted])
+        return await self._objects.locate(addresses[wanted], rasters.pins.get(wanted))
 
     async def find(self, collection: str, item: str) -> Rasters:
         """The published rasters of an item, data first."""
@@ -65,11 +73,16 @@ class Assets:
         addresses = rasters_of(document)
         # Other programs may write items: only published files are opened.
         published = await self._published.find_all(set(addresses.values()))
-        addresses = {name: address for name, address in addresses.items() if address in published}
+        ours = {name: find_file(published, address, f"{collection}/{item}") for name, address in addresses.items()}
+        files = {name: file for name, file in ours.items() if file}
+        addresses = {name: file.address for name, file in files.items()}
         assets = {name: document["assets"][name] for name in addresses}
         renders = (document.get("properties") or {}).get("renders")
-        content = encode([addresses, [published[address].sha256 for address in addresses.values()], assets, renders])
-        found = Rasters(addresses, renders, assets, tag_of(content).strip('"'))
+        hashes = [file.sha256 or file.version for file in files.values()]
+        content = encode([addresses, hashes, assets, renders])
+        pins = {name: file.version for name, file in files.items() if file.version}
+        plain = tuple(name for name, asset in document["assets"].items() if asset.get(CLOUD_OPTIMIZED) is False)
+        found = Rasters(addresses, renders, assets, tag_of(content).strip('"'), pins, plain)
         if len(self._known) >= MAX_CACHED_ITEMS:
             self._known.clear()
         self._known[collection, item] = time.monotonic(), found
@@ -84,7 +97,8 @@ def rasters_of(item: Mapping[str, Any]) -> dict[str, str]:  # STAC's own shape
 
 
 def _is_raster(asset: Mapping[str, Any]) -> bool:
-    return _media_type(asset) in RASTERS and address_of(asset.get("href")) is not None
+    is_drawn = _media_type(asset) in RASTERS and asset.get(CLOUD_OPTIMIZED) is not False
+    return is_drawn and address_of(asset.get("href")) is not None
 
 
 def _media_type(asset: Mapping[str, Any]) -> str:

@@ -1,25 +1,29 @@
 """The objects that jobs made and publications show, as rows: by the names that readers know, and by their addresses."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
 from anabranch.adapters.postgres.database import Database
 from anabranch.errors import Gone
 
-__all__ = ["PostgresFiles", "PublishedFile", "StoredFile"]
+__all__ = ["PostgresFiles", "PublishedFile", "StoredFile", "in_place"]
 
 
 @dataclass(frozen=True)
 class StoredFile:
-    """An object of a tier that a caller may fetch under a name."""
+    """An object of a tier that a caller may fetch under a name.
+
+    One that was not made by a job has a `version`: readers get no other, and its hash may be unknown.
+    """
 
     name: str
     address: str
     media_type: str
     size: int
-    sha256: str
+    sha256: str | None
+    version: str | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -57,11 +61,24 @@ class PostgresFiles:
         return StoredFile(**rows[0]) if rows else None
 
     async def find_all(self, addresses: Collection[str]) -> dict[str, PublishedFile]:
-        """Those of these addresses that readers see now, by address."""
+        """Those of these addresses that readers see now, by address.
+
+        One that others may replace is of one item, and by this and the address (`in_place`): two items may show two
+        versions of it.
+        """
         parts = [address.partition("://") for address in sorted(addresses)]
         tiers, keys = [tier for tier, _, _ in parts], [key for _, _, key in parts]
         rows = await self._database.query("published_files", tiers=tiers, keys=keys) if parts else []
-        return {row["address"]: PublishedFile(**row) for row in rows}
+        return {_known_by(row.pop("item"), row): PublishedFile(**row) for row in rows}
+
+
+def in_place(item: str, address: str) -> str:
+    """How a file is known that others may replace: by its item, like `terrain/dem`, and its address."""
+    return f"{item} {address}"
+
+
+def _known_by(item: str, row: dict[str, Any]) -> str:
+    return in_place(item, row["address"]) if row["version"] else row["address"]
 
 
 def _require(rows: list[dict[str, Any]], name: str) -> PublishedFile | None:

@@ -60,12 +60,12 @@ begin
                               and (o.id = b.id or o.job_id = _job_id) and (o.manifest is not null or g.manifest is null))
         returning id)
     select coalesce(array_agg(m.id), '{}') into _made from made m;
-    insert into app.published_files (publication, name, kind, tier, key, media_type, size, sha256)
-    select p.id, o.name, o.kind, o.tier, o.key, o.media_type, o.size, o.sha256
+    insert into app.published_files (publication, name, kind, tier, key, media_type, size, sha256, version)
+    select p.id, o.name, o.kind, o.tier, o.key, o.media_type, o.size, o.sha256, o.version
       from jsonb_to_recordset(_changes) c(key text, outputs jsonb)
       join app.publications p on p.id = any(_made) and p.key = c.key
      cross join lateral jsonb_to_recordset(c.outputs)
-           o(name text, kind text, tier text, key text, media_type text, size bigint, sha256 text);
+           o(name text, kind text, tier text, key text, media_type text, size bigint, sha256 text, version text);
     perform app.note_sight(_made);
     update app.publication_keys k set current = p.id, number = p.number, owner = coalesce(k.owner, _owner)
       from app.publications p where p.id = any(_made) and p.kind = k.kind and p.key = k.key;
