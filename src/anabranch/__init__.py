@@ -1,4 +1,4 @@
-"""Anabranch: raw geospatial files in; published, catalogued, servable data out."""
+"""Anabranch: raw geospatial files in; published, cataloged, servable data out."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING

@@ -112,7 +112,7 @@ CODES: tuple[Code, ...] = (
     Code("expression.failed", Kind.TASK, "An expression of the workflow could not be evaluated on the job's values.", "Fix the expression, or its input values."),
     Code("fan_in.missing", Kind.TASK, "A result lacks the field that a fan-in aggregates.", "Return the field from the handler, or aggregate another field."),
     Code("fan_in.type", Kind.TASK, "The results can't be aggregated as the fan-in says.", "Choose another aggregation, or fix the handler's result."),
-    Code("file.gone", Kind.GONE, "The item of a published file was withdrawn, or replaced so long ago that the file was removed.", "Follow `replaced_by` if the problem has it: the item as it is now."),
+    Code("file.gone", Kind.GONE, "The item of a published file was withdrawn, or replaced so long ago that the file was removed; or the file was cataloged where it lies, and others have replaced it.", "Follow `replaced_by` if the problem has it: the item as it is now."),
     Code("file.lost", Kind.INTERNAL, "A published file is gone from its tier, or has another size.", "Restore the tier, or submit the source again with `--rerun`."),
     Code("file.not_found", Kind.NOT_FOUND, "There is no such file on this machine.", "Name an existing file."),
     Code("file.not_published", Kind.NOT_FOUND, "There is no published file of this name.", "The assets of the items at /stac list the published files."),

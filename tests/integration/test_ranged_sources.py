@@ -22,10 +22,12 @@ from anabranch.plugins.raster.formats.prepare import prepare
 from anabranch.plugins.raster.formats.sources import pin_source
 from anabranch.plugins.raster.handler_models import ValidateParams
 from anabranch.plugins.raster.handlers import preflight, validate
+from anabranch.plugins.raster.item.in_place import DescribeParams, ListedFile, describe_files
 from anabranch.plugins.raster.models import Checked, CogOptions, Kind, ValidateOptions, Window, Written
 from anabranch.plugins.raster.request import RasterRequest
 from anabranch.plugins.raster.sandbox_calls import run_in_sandbox, sandbox_folder
 from anabranch.plugins.raster.settings import RasterSettings
+from anabranch.plugins.stac.facts import RasterItem
 from anabranch.plugins.storage.handlers import StageParams, stage
 from anabranch.sandbox import Limits, Sandbox
 from anabranch.storage.ranged_object import Ranges
@@ -95,6 +97,29 @@ def test_r6_look_and_write_read_little_more_than_the_blocks_of_a_window(
             assert np.array_equal(found.read(), wanted.read(window=part))
             assert read <= 1.3 * intersecting_bytes(wanted, part)
     assert read < local.stat().st_size / 2
+    assert not (ctx.scratch / "sources").exists()
+
+
+def test_r6_a_raster_in_object_storage_is_cataloged_where_it_lies(tmp_path: Path, s3: Cloud) -> None:
+    """Of its pixels a sample is read; another version than the one that was listed is not described."""
+    noise = np.random.default_rng(1).integers(0, 256, (1, 5_000, 5_000), np.uint8)
+    local = make_raster(tmp_path / "scene.tif", noise, tiled=True)
+    ctx, bucket = context(tmp_path, s3)
+    bucket.upload("in/scene.tif", local)
+    version = ctx.storage.stat(SOURCE).tag
+    listed = [
+        ListedFile(address=SOURCE, item=item, status="new", versions={SOURCE: tag})
+        for item, tag in (("scene", version), ("changed", "other"))
+    ]
+    found = describe_files(DescribeParams(files=tuple(listed)), ctx)
+    assert [(each.address, each.code) for each in found.failures] == [(SOURCE, "source.changed")]
+    part = ctx.work.fetch(found.part)
+    assert part
+    item = RasterItem.model_validate_json(part.read_text())
+    (output,) = item.outputs
+    assert (item.id, output.href, output.version, output.sha256) == ("scene", SOURCE, version, None)
+    assert (output.kind, output.cloud_optimized) == ("raster", False), "it has no overviews"
+    assert bucket.read_bytes < local.stat().st_size / 2
     assert not (ctx.scratch / "sources").exists()
 
 

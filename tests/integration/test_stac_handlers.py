@@ -21,7 +21,7 @@ from tests.support.stack import Stack, open_stack
 from tests.support.waiting import PATIENCE_SECONDS
 
 WORKFLOW = """
-workflow_id: catalogue
+workflow_id: catalog
 inputs:
   collection: {type: string, required: true}
   items: {type: array, required: true}
@@ -69,7 +69,7 @@ nodes:
 @pytest.fixture
 async def stack(catalog_url: str, tmp_path: Path) -> AsyncIterator[Stack]:
     (tmp_path / "plugins").mkdir()
-    (tmp_path / "plugins" / "catalogue.yaml").write_text(WORKFLOW)
+    (tmp_path / "plugins" / "catalog.yaml").write_text(WORKFLOW)
     (tmp_path / "plugins" / "add.yaml").write_text(ADD)
     (tmp_path / "plugins" / "alone.yaml").write_text(ALONE)
     (tmp_path / "plugins" / "outer.yaml").write_text(OUTER)
@@ -88,7 +88,7 @@ async def test_a_missing_collection_is_created_only_for_an_item_that_asks_for_it
 
 
 async def test_c1_a_job_publishes_items_that_name_it_and_what_it_ran(stack: Stack, catalog_url: str) -> None:
-    job = await stack.run("catalogue", collection="heights", items=[raster_facts("a"), raster_facts("b")])
+    job = await stack.run("catalog", collection="heights", items=[raster_facts("a"), raster_facts("b")])
     assert job.job.state is JobState.COMPLETED, job.job.error
     (items,) = await stack.tasks(job, "items")
     references = [{"collection": "heights", "id": item} for item in ("a", "b")]
@@ -100,12 +100,12 @@ async def test_c1_a_job_publishes_items_that_name_it_and_what_it_ran(stack: Stac
         query = "select document #> '{properties,processing:expression,expression}', job_id from app.catalog_items"
         for expression, job_id in reader.execute(query).fetchall():
             assert (expression["job"], job_id) == (job.job.job_id, job.job.job_id)
-            assert (expression["workflow"], expression["workflow_hash"]) == ("catalogue", job.job.workflow_hash)
+            assert (expression["workflow"], expression["workflow_hash"]) == ("catalog", job.job.workflow_hash)
 
 
 async def test_the_manifest_of_an_item_says_what_it_was_made_from_and_by_what(stack: Stack) -> None:
     given: dict[str, Json] = {"collection": "heights", "items": [raster_facts("a")]}
-    job = await stack.run("catalogue", **given)
+    job = await stack.run("catalog", **given)
     items = stack.gateway.reads.items()
     keys = [key.public_key for key in await items.signing_keys()]
     statement, _ = open_envelope(read_envelope(await items.manifest("heights", "a")), keys)
@@ -114,9 +114,9 @@ async def test_the_manifest_of_an_item_says_what_it_was_made_from_and_by_what(st
         "a.tif": "ab" * 32,
         "a.thumbnail.png": "cd" * 32,
     }
-    assert build.external_parameters == {"workflow": "catalogue", "parameters": given}
+    assert build.external_parameters == {"workflow": "catalog", "parameters": given}
     dependencies = {one.name: one.digest.sha256 for one in build.resolved_dependencies}
-    assert dependencies == {"heights.tif": "ef" * 32, "workflow:catalogue": job.job.workflow_hash}
+    assert dependencies == {"heights.tif": "ef" * 32, "workflow:catalog": job.job.workflow_hash}
     ours = version("anabranch")
     assert ran.metadata.invocation_id == job.job.job_id
     handlers = {"stac.ensure_collection": ours, "stac.register_items": ours}
@@ -149,14 +149,14 @@ async def test_a_manifest_names_the_handlers_of_parents_and_children_also_where_
 async def test_what_is_no_item_fails_the_job_with_a_code(
     stack: Stack, collection: str, changes: dict[str, Any], code: str
 ) -> None:
-    job = await stack.run("catalogue", collection=collection, items=[raster_facts() | changes])
+    job = await stack.run("catalog", collection=collection, items=[raster_facts() | changes])
     assert job.job.state is JobState.FAILED
     assert job.job.error is not None
     assert job.job.error.code == code
 
 
 async def test_e7_a_job_that_was_cancelled_meanwhile_publishes_nothing(stack: Stack, catalog_url: str) -> None:
-    await stack.run("catalogue", collection="heights", items=[raster_facts("before")])
+    await stack.run("catalog", collection="heights", items=[raster_facts("before")])
     with psycopg.connect(catalog_url) as other:
         other.execute("select app.lock_catalog()")
         job_id = await stack.submit("add", items=[raster_facts("a")])
@@ -220,7 +220,7 @@ async def test_e15_a_job_answers_for_its_parameters_only_while_what_it_published
 async def test_s6_unpublish_raster_shows_first_and_withdraws_when_it_is_confirmed(
     stack: Stack, catalog_url: str
 ) -> None:
-    await stack.run("catalogue", collection="heights", items=[raster_facts("a"), raster_facts("b")])
+    await stack.run("catalog", collection="heights", items=[raster_facts("a"), raster_facts("b")])
     wanted: Any = {"collection": "heights", "item_id": "a", "reason": "wrong area"}
     shown: Any = (await stack.run("unpublish_raster", **wanted)).job.result
     assert (shown["withdrawn"], shown["inventory"]["dry_run"], shown["inventory"]["objects"]) == (None, True, 2)

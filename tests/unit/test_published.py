@@ -7,9 +7,9 @@ import pytest
 from anabranch.adapters.objects.folder import Folder
 from anabranch.adapters.postgres.store.published_files import PublishedFile
 from anabranch.api.routes.files import parse_range
-from anabranch.errors import AnabranchError
-from anabranch.serving.objects import TierObjects
-from anabranch.serving.published import find_addresses, name_files
+from anabranch.errors import AnabranchError, Changed, Gone
+from anabranch.serving.objects import Remote, TierObjects
+from anabranch.serving.published import files_of, find_addresses, name_files
 from anabranch.serving.tiles.assets import rasters_of
 from anabranch.storage.tiers import Storage
 
@@ -102,3 +102,37 @@ def test_the_raster_that_is_data_comes_first() -> None:
         "data": {**tiff, "href": "silver://data.tif", "roles": ["data"]},
     }
     assert rasters_of({"assets": assets}) == {"data": "silver://data.tif", "look": "silver://look.tif"}
+
+
+def test_p5_two_items_show_the_versions_of_a_file_in_place_that_they_were_made_from() -> None:
+    address = "bronze://archive/a.tif"
+    files = [
+        PublishedFile("a.tif", address, "image/tiff", 3, None, publication, f"{collection}/a", version=publication)
+        for collection, publication in (("old", "1"), ("new", "2"))
+    ]
+    assert {key: [file.publication for file in files_of(files, key).values()] for key in ("new/a", "old/a", "other/a")} == {
+        "new/a": ["2"], "old/a": ["1"], "other/a": [],
+    }  # fmt: skip
+
+
+async def test_p5_only_one_version_of_a_file_in_place_is_read(tmp_path: Path) -> None:
+    storage = Storage({"bronze": Folder(tmp_path, "bronze")})
+    storage.put("bronze://a.tif", b"first")
+    version = storage.stat("bronze://a.tif").tag
+    objects = TierObjects(storage)
+    remote = await objects.locate("bronze://a.tif", version)
+    assert isinstance(remote, Remote)
+    assert remote.open().read() == b"first"
+
+    storage.put("bronze://a.tif", b"other")
+    assert await objects.size("bronze://a.tif") == 5
+    for ask in (objects.size, objects.locate):
+        with pytest.raises(Gone):
+            await ask("bronze://a.tif", version)
+    with pytest.raises(Changed):
+        remote.open().read()
+    with pytest.raises((Changed, Gone)):
+        [piece async for piece in objects.read("bronze://a.tif", 0, 5, version)]
+    storage.delete(["bronze://a.tif"])
+    with pytest.raises(Gone):
+        await objects.size("bronze://a.tif", version)

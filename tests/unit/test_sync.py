@@ -1,5 +1,6 @@
 """What a folder holds is compared with what was published of it."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -50,6 +51,13 @@ def test_a_sidecar_that_came_changed_or_left_is_a_change(versions: dict[str, str
 def test_an_item_of_a_file_that_is_gone_has_vanished_unless_it_is_not_its_own() -> None:
     other = {"dem": Known("dem", 1, True, "bronze://in/b.tif", {})}
     assert statuses({}, known(A, tif="1") | other) == {A: "vanished"}
+
+
+@pytest.mark.parametrize(("tag", "status"), [("1", "withdrawn"), ("2", "changed")])
+def test_a_withdrawn_item_comes_back_only_with_another_file(tag: str, status: str) -> None:
+    withdrawn = {item: replace(each, shown=False) for item, each in known(A, tif="1").items()}
+    assert statuses(listed("in/a.tif", tag=tag), withdrawn) == {A: status}
+    assert statuses({}, withdrawn) == {}
 
 
 def test_what_is_above_the_limit_is_left_for_the_next_run() -> None:

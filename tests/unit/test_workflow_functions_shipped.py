@@ -18,8 +18,10 @@ from anabranch.plugins.raster.collections.handlers import (
     refuse_rasters,
 )
 from anabranch.plugins.raster.handlers import create_cogs, list_times, preflight, validate, verify
+from anabranch.plugins.raster.item.in_place import describe_files
 from anabranch.plugins.raster.tiles.handlers import generate_tiling_scheme, process_tile, verify_mosaic
 from anabranch.plugins.stac.actions import unpublish_item
+from anabranch.plugins.stac.handlers import register_items
 from anabranch.plugins.stac.ingest.handlers import load_items, read_items, validate_items
 from anabranch.plugins.storage.handlers import list_files, stage
 from anabranch.plugins.storage.inventory import analyse_files, total_inventory
@@ -490,6 +492,42 @@ def process_raster_times(
     folds = {name: {"concat": name} for name in ("outputs", "items", "warnings")}
     every = each.fold(folds, name="all")
     return {"times": listed.times, "outputs": every.outputs, "items": every.items, "warnings": every.warnings}
+
+
+IN_PLACE = ["tif", "tiff", "gtiff", "gtif", "btf", "jp2", "j2k"]
+
+
+@workflow("stac_catalog_container", name="Catalog a container", rerun=True)
+def stac_catalog_container(
+    folder: Annotated[
+        Line, Input(description="The folder, like bronze://archive, or bronze:// for the whole container.")
+    ],
+    collection: Annotated[Line, Input(description="The STAC collection that the items join.")],
+    extensions: Annotated[
+        list[Any], Input(minimum=1, maximum=100, description="Only files with these extensions.")
+    ] = IN_PLACE,
+    limit: Annotated[
+        int,
+        Input(
+            minimum=1,
+            maximum=50_000,
+            description="The most files that are cataloged; the others are left for the next run.",
+        ),
+    ] = 10_000,
+    dry_run: Annotated[bool, Input(description="Whether to compare only and publish nothing.")] = False,
+) -> Any:
+    """Read the metadata of the rasters below a folder where they lie, and publish an item of each that is new or has changed; no file is copied."""  # noqa: E501  # as the file has it
+    named: Any = {"folder": folder, "extensions": extensions, "limit": limit}
+    compared = compare_folder.options(name="compare")(**named, collection=collection, dry_run=dry_run)
+    read = describe_files.map(compared.files, name="read", batch_size=50, files=item)
+    all_read: Any = read.fold({"parts": {"collect": "part"}, "failures": {"concat": "failures"}}, name="all_read")
+    how: Any = {"collection": collection, "reason": f"Cataloged in {folder}", "create_collection": True}
+    published = register_items.map(all_read.parts, name="publish", files=[item], **how)
+    items = published.fold({"items": {"collect": "items"}}, name="all").items
+    made: Any = report_sync.options(name="report")(
+        collection=collection, part=compared.part, items=items, failures=all_read.failures, dry_run=dry_run
+    )
+    return {name: made[name] for name in ("counts", "files", "items", "outputs")}
 
 
 @workflow("sync_folder", name="Synchronize a folder", rerun=True)

@@ -10,8 +10,19 @@ from pydantic import Field, JsonValue
 from anabranch.geo.boxes import Box
 from anabranch.strict_model import StrictModel
 
-__all__ = ["MOSAIC_TYPE", "EmptyTile", "Grid", "MosaicDocument", "MosaicTile", "Overview", "StoredFile", "Window"]
+__all__ = [
+    "CLOUD_OPTIMIZED",
+    "MOSAIC_TYPE",
+    "EmptyTile",
+    "Grid",
+    "MosaicDocument",
+    "MosaicTile",
+    "Overview",
+    "StoredFile",
+    "Window",
+]
 
+CLOUD_OPTIMIZED = "anabranch:cloud_optimized"  # of an asset: false where it can't be drawn
 MOSAIC_TYPE = "application/vnd.anabranch.mosaic+json"
 MAX_LISTED_TILES = 10_000
 

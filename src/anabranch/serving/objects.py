@@ -10,7 +10,7 @@ from typing import Protocol
 
 import structlog
 
-from anabranch.errors import AnabranchError, InputError, NotFound, Unavailable
+from anabranch.errors import AnabranchError, Changed, Gone, InputError, NotFound, Unavailable
 from anabranch.storage.range_file import RangeFile
 from anabranch.storage.tiers import Storage
 
@@ -24,14 +24,14 @@ READ_AHEAD_BYTES = 2**16
 class Objects(Protocol):
     """Reads objects of the tiers by address; the error is `file.lost` where there is none."""
 
-    async def size(self, address: str) -> int:
-        """The size of an object in bytes."""
+    async def size(self, address: str, version: str | None = None) -> int:
+        """The size of an object in bytes; Gone if it is not this version of it any more."""
 
-    def read(self, address: str, start: int, length: int) -> AsyncIterator[bytes]:
-        """`length` bytes from `start`, in pieces."""
+    def read(self, address: str, start: int, length: int, version: str | None = None) -> AsyncIterator[bytes]:
+        """`length` bytes from `start`, in pieces; of this version only."""
 
-    async def locate(self, address: str) -> "Path | Remote":
-        """Its file on this machine, or a remote object to read in ranges."""
+    async def locate(self, address: str, version: str | None = None) -> "Path | Remote":
+        """Its file on this machine, or an object to read in ranges; a version is always read so, checked each time."""
 
     def find(self, address: str, size: int) -> "Path | Remote":
         """The same for an object whose size is known."""
@@ -43,15 +43,18 @@ class TierObjects:
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
 
-    async def size(self, address: str) -> int:
-        """The size of an object in bytes."""
-        with _hide_location():
-            return (await asyncio.to_thread(self._storage.stat, address)).size
+    async def size(self, address: str, version: str | None = None) -> int:
+        """The size of an object in bytes; Gone if it is not this version of it any more."""
+        with _hide_location(in_place=version is not None):
+            found = await asyncio.to_thread(self._storage.stat, address)
+        if version is not None and found.tag != version:
+            raise _replaced()
+        return found.size
 
-    async def read(self, address: str, start: int, length: int) -> AsyncIterator[bytes]:
-        """`length` bytes from `start`, in pieces."""
-        with _hide_location():
-            pieces = await asyncio.to_thread(self._storage.stream, address, start, length)
+    async def read(self, address: str, start: int, length: int, version: str | None = None) -> AsyncIterator[bytes]:
+        """`length` bytes from `start`, in pieces; of this version only."""
+        with _hide_location(in_place=version is not None):
+            pieces = await asyncio.to_thread(partial(self._storage.stream, address, start, length, tag=version))
         turn: asyncio.Task[bytes] | None = None
         try:
             while piece := await asyncio.shield(turn := asyncio.create_task(asyncio.to_thread(next, pieces, b""))):
@@ -59,8 +62,10 @@ class TierObjects:
         finally:
             _close(pieces, turn)
 
-    async def locate(self, address: str) -> "Path | Remote":
-        """Its file on this machine, or a remote object to read in ranges."""
+    async def locate(self, address: str, version: str | None = None) -> "Path | Remote":
+        """Its file on this machine, or an object to read in ranges; a version is always read so, checked each time."""
+        if version is not None:
+            return Remote(self._storage, address, await self.size(address, version), version)
         with _hide_location():
             tier, key = self._storage.find(address)
             path = await asyncio.to_thread(tier.locate, key)
@@ -74,16 +79,22 @@ class TierObjects:
 
 
 @contextmanager
-def _hide_location() -> Iterator[None]:
+def _hide_location(*, in_place: bool = False) -> Iterator[None]:
     """Report errors of a file to readers without its location, which only the log has."""
     try:
         yield
-    except (NotFound, InputError) as error:
+    except (NotFound, InputError, Changed) as error:
+        if in_place:
+            raise _replaced() from error
         log.warning("file.lost", reason=error.message)
         raise AnabranchError("file.lost", "a published file is missing from its tier") from error
     except AnabranchError as error:
         log.warning("storage.unreachable", reason=error.message)
         raise Unavailable("storage.unreachable", "the file's tier can't be read now", remedy="Try again.") from error
+
+
+def _replaced() -> Gone:
+    return Gone("file.gone", "the file was published where it lies, and was replaced or removed since")
 
 
 def _close(pieces: Iterator[bytes], turn: "asyncio.Task[bytes] | None") -> None:
@@ -96,14 +107,16 @@ def _close(pieces: Iterator[bytes], turn: "asyncio.Task[bytes] | None") -> None:
 
 
 class Remote:
-    """An object in cloud storage, read in ranges by our own client: GDAL sees neither its URL nor its credentials."""
+    """An object that is read in ranges by our own client: GDAL sees neither its URL nor its credentials."""
 
-    def __init__(self, storage: Storage, address: str, size: int) -> None:
-        """Nothing is read yet."""
+    def __init__(self, storage: Storage, address: str, size: int, version: str | None = None) -> None:
+        """Nothing is read yet; each read is of the version, if one is given."""
         self._storage = storage
         self._address = address
         self._size = size
+        self._version = version
 
     def open(self) -> io.BufferedReader:
         """Open it as a file."""
-        return io.BufferedReader(RangeFile(self._size, partial(self._storage.read, self._address)), READ_AHEAD_BYTES)
+        read = partial(self._storage.read, self._address, tag=self._version)
+        return io.BufferedReader(RangeFile(self._size, read), READ_AHEAD_BYTES)

@@ -33,8 +33,12 @@ class Published(Protocol):
 
 
 def files_of(files: Iterable[PublishedFile], key: str = "") -> dict[str, PublishedFile]:
-    """Published files by address; of those that several items show, the ones of an item, `collection/item`."""
-    return {file.address: file for file in sorted(files, key=lambda file: file.key == key)}
+    """Published files by address; of those that several items show, the ones of an item, `collection/item`.
+
+    A file with a version, which others may replace, is only its own item's: another may show another version.
+    """
+    ours = (file for file in files if file.version is None or file.key == key)
+    return {file.address: file for file in sorted(ours, key=lambda file: file.key == key)}
 
 
 def path_of(file: PublishedFile) -> str:

@@ -73,8 +73,12 @@ class Published(Protocol):
         """How many bytes it has."""
 
     @property
-    def sha256(self) -> str:
-        """The hash of them."""
+    def sha256(self) -> str | None:
+        """The hash of them, if it is known."""
+
+    @property
+    def version(self) -> str | None:
+        """The one that readers get, of an object that others may replace."""
 
 
 class Records(Protocol):
@@ -129,8 +133,13 @@ class Audit:
             except NotFound:
                 yield Finding(Fault.MISSING, output.address, output.size)
             else:
-                if stat.size != output.size or (checksums and self._hash(output.address) != output.sha256):
+                if stat.size != output.size or self._is_other(output, stat, checksums=checksums):
                     yield Finding(Fault.DAMAGED, output.address, stat.size, stat.modified)
+
+    def _is_other(self, output: Published, stat: Stat, *, checksums: bool) -> bool:
+        if output.version is not None:
+            return stat.tag != output.version
+        return checksums and self._hash(output.address) != output.sha256
 
     def _find_bad_results(self) -> Iterator[Finding]:
         for key, size in self._records.results():

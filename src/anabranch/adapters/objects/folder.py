@@ -178,8 +178,14 @@ class Folder:
     def _close_after(self, key: str, file: BinaryIO, pieces: Iterator[bytes], tag: str | None) -> Iterator[bytes]:
         with file:
             self._require_tag(key, file, tag)
-            yield from pieces
-            self._require_tag(key, file, tag)  # it may have been written to in place
+            held = b""
+            for piece in pieces:
+                if held:
+                    yield held
+                held = piece
+            self._require_tag(key, file, tag)  # it may have been written to in place: the reader misses the end
+            if held:
+                yield held
 
     def _require_tag(self, key: str, file: BinaryIO, tag: str | None) -> None:
         if tag is not None and _stat(key, os.fstat(file.fileno())).tag != tag:

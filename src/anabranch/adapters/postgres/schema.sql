@@ -571,7 +571,8 @@ create table app.publication_keys (
     primary key (kind, key)
 );
 
--- The objects of a publication: what readers may fetch, and where it is.
+-- The objects of a publication: what readers may fetch, and where it is. version: of an object that was not made by a job, so
+-- that others may replace it: only this version of it is shown. Its hash may be unknown.
 create table app.published_files (
     publication uuid not null references app.publications,
     name text collate "C" not null,
@@ -580,8 +581,10 @@ create table app.published_files (
     key text collate "C" not null,
     media_type text not null,
     size bigint not null check (size >= 0),
-    sha256 text not null check (sha256 ~ '^[0-9a-f]{64}$'),
-    primary key (publication, name)
+    sha256 text check (sha256 ~ '^[0-9a-f]{64}$'),
+    version text,
+    primary key (publication, name),
+    constraint published_files_known check (sha256 is not null or version is not null)
 );
 
 create index published_files_object on app.published_files (tier, key);

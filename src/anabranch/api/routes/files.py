@@ -16,6 +16,7 @@ from anabranch.api.deps import CurrentGateway, CurrentServing, needs
 from anabranch.api.openapi.declare import JOB_CODES, Responses, problems
 from anabranch.api.paths import CollectionId, ItemId, JobId
 from anabranch.api.security.root_path import at_root
+from anabranch.canonical import sha256
 from anabranch.errors import AnabranchError, InputError, NotFound
 from anabranch.serving.etags import has
 from anabranch.serving.published import path_of
@@ -133,7 +134,7 @@ async def _serve(file: StoredFile | None, path: str, wish: FileRequest, serving:
         headers["Content-Range"] = f"bytes {span.start}-{span.stop - 1}/{file.size}"
     if request.method == "HEAD":
         return Response(headers=headers, media_type=file.media_type)
-    pieces = serving.objects.read(file.address, start, length)
+    pieces = serving.objects.read(file.address, start, length, file.version)
     return StreamingResponse(pieces, 206 if span else 200, headers, file.media_type)
 
 
@@ -161,7 +162,7 @@ def _parse_place(digits: str) -> int | None:
 async def _require(file: StoredFile | None, path: str, serving: Serving) -> StoredFile:
     if file is None:
         raise _not_published(path)
-    size = await serving.objects.size(file.address)
+    size = await serving.objects.size(file.address, file.version)
     if size != file.size:
         raise AnabranchError("file.lost", f"the published file {file.name} has {size} bytes instead of {file.size}")
     return file
@@ -177,7 +178,7 @@ def _headers(file: StoredFile) -> dict[str, str]:
     shown = file.media_type.partition(";")[0].strip().lower() in INLINE_TYPES
     how = "inline" if shown else "attachment"
     return {
-        "ETag": f'"{file.sha256}"',
+        "ETag": f'"{file.sha256 or sha256(f"{file.address} {file.version}")}"',
         "Cache-Control": "private, max-age=300",
         "Accept-Ranges": "bytes",
         "Content-Disposition": f"{how}; filename=\"{plain}\"; filename*=UTF-8''{quote(base, safe='')}",

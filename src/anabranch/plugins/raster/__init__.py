@@ -1,3 +1,3 @@
 """Rasters: inspect and validate them, and write them as Cloud-Optimized GeoTIFFs."""
 
-PLUGIN_MODULES = ("handlers", "tiles.handlers", "collections.handlers")
+PLUGIN_MODULES = ("handlers", "item.in_place", "tiles.handlers", "collections.handlers")

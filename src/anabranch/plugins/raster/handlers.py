@@ -41,7 +41,10 @@ from anabranch.storage.addresses import parse_address
 from anabranch.storage.attempt_keys import parse_key
 from anabranch.storage.ranged_object import Ranges
 
-__all__ = ["create_cog", "create_cogs", "is_stored", "list_times", "preflight", "store_cog", "validate", "verify"]
+__all__ = [
+    "create_cog", "create_cogs", "is_stored", "list_times", "preflight", "require_own_outputs", "store_cog", "validate",
+    "verify",
+]  # fmt: skip
 
 QUEUE = "raster"
 SQL = Path(__file__).with_name("statements.sql")
@@ -51,7 +54,7 @@ DRAFT_ADDRESS = re.compile(r"(silver|gold)://jobs/")
 @handler("raster.preflight", queue="files", timeout_seconds=120)
 def preflight(params: RasterRequest, ctx: Context) -> Plan:
     """Return the plan for a raster; of the file only the header of a large one is read."""
-    _require_own_outputs((params.source, *params.sidecars), ctx)
+    require_own_outputs((params.source, *params.sidecars), ctx)
     _require_own_item(params, ctx)
     found = ctx.storage.stat(params.source)
     plan = plan_work(params, found, ctx.settings(RasterSettings))
@@ -61,7 +64,7 @@ def preflight(params: RasterRequest, ctx: Context) -> Plan:
     return pin_with_sidecars(ctx, plan.model_copy(update={"versions": versions}), sidecars, pin)
 
 
-def _require_own_outputs(addresses: Iterable[str], ctx: Context) -> None:
+def require_own_outputs(addresses: Iterable[str], ctx: Context) -> None:
     """Refuse outputs of other jobs, which may not be published yet; parts of one job may use each other's (P6)."""
     for address in filter(DRAFT_ADDRESS.match, addresses):
         key = parse_key(parse_address(address).path)
@@ -107,7 +110,7 @@ def validate(params: ValidateParams, ctx: Context) -> CheckedFile:
 @handler("raster.list_times", queue=QUEUE, timeout_seconds=600)
 def list_times(params: ListParams, ctx: Context) -> TimeSteps:
     """List the times of a variable of a netCDF, HDF5 or GRIB file."""
-    _require_own_outputs([params.source], ctx)
+    require_own_outputs([params.source], ctx)
     path = ctx.storage.fetch(params.source, params.sha256)
     settings = ctx.settings(RasterSettings)
     return run_in_sandbox(ctx, "list_steps", TimeSteps, source=path, params=params, settings=settings)

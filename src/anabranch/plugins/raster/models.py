@@ -17,6 +17,7 @@ __all__ = [
     "Checked",
     "CogOptions",
     "Compared",
+    "Described",
     "Estimate",
     "Inspected",
     "Kind",
@@ -279,6 +280,17 @@ class Inspected(StrictModel):
     projection: Projection
     shown: tuple[int, ...]
     stretch: tuple[tuple[float, float], ...]
+    software: dict[str, str]
+
+
+class Described(StrictModel):
+    """A raster that is cataloged where it lies: its facts, the area of all of its pixels, and whether it is a COG."""
+
+    raster: Validated
+    footprint: Footprint
+    bbox: Box
+    projection: Projection
+    cloud_optimized: bool
     software: dict[str, str]
 
 

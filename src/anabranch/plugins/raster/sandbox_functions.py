@@ -28,10 +28,12 @@ from anabranch.plugins.raster.formats.extract import extract as extract_raster
 from anabranch.plugins.raster.formats.extract import find_used_sidecars, list_times
 from anabranch.plugins.raster.formats.models import Choice, Extracted, ListParams, TimeSteps, UsedSidecars
 from anabranch.plugins.raster.item import footprint, preview, projection
+from anabranch.plugins.raster.item.describe import describe as describe_raster
 from anabranch.plugins.raster.models import (
     Checked,
     CogOptions,
     Compared,
+    Described,
     Inspected,
     Profile,
     Validated,
@@ -47,6 +49,7 @@ from anabranch.plugins.stac.facts import Footprint
 
 __all__ = [
     "check",
+    "describe",
     "extract",
     "find_used",
     "inspect",
@@ -180,6 +183,12 @@ def _describe(compared: Compared, path: Path, options: CogOptions, thumbnail: Pa
         stretch=tuple(shown.stretch),
         software={"gdal": rasterio.__gdal_version__, "rasterio": rasterio.__version__},
     )
+
+
+@_in_sandbox
+def describe(path: Source, settings: RasterSettings, *, progress: cog.Progress) -> Described:
+    """Describe a raster that stays where it is."""
+    return describe_raster(path, settings)
 
 
 @_in_sandbox

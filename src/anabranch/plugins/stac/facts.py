@@ -57,22 +57,35 @@ class Band(StrictModel):
 
 
 class Output(StrictModel):
-    """An object of the item: `asset` is its key, by default from its kind; readers fetch it by `name`."""
+    """An object of the item: `asset` is its key, by default from its kind; readers fetch it by `name`.
+
+    One that lies where others write has a `version`, and readers get no other; its hash may be unknown.
+    """
 
     kind: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
     href: str
     media_type: str = Field(min_length=3)
     size: int = Field(ge=0)
-    sha256: Sha256
+    sha256: Sha256 | None = None
+    version: str | None = Field(None, min_length=1, exclude_if=lambda version: version is None)
+    cloud_optimized: bool | None = Field(
+        None, description="False where it can't be drawn on a map.", exclude_if=lambda given: given is None
+    )
     asset: str | None = Field(None, pattern=r"^[a-z][a-z0-9_-]{0,62}$")
     name: str | None = Field(None, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$")
     title: str | None = Field(None, exclude_if=lambda title: title is None)
+
+    @model_validator(mode="after")
+    def _is_known(self) -> Self:
+        if self.sha256 is None and self.version is None:
+            raise ValueError("give the sha256 of the output, or the version of a file in place")
+        return self
 
 
 class Source(StrictModel):
     """The file that the item was made from: its address, and its version and those of its sidecars by address."""
 
-    sha256: Sha256
+    sha256: Sha256 | None = None
     name: str | None = None
     address: str | None = None
     versions: dict[str, str] = Field({})

@@ -170,7 +170,7 @@ def build_publications(
     collection: str,
     rasters: Iterable[RasterItem],
     origin: Origin,
-    sign: Callable[[str, RasterItem], Manifest] | None = None,
+    sign: Callable[[str, RasterItem], Manifest | None] | None = None,
 ) -> "Iterator[Publication]":
     """The items of rasters with their published objects, validated, and with signed manifests."""
     from anabranch.plugins.stac.catalog import Publication

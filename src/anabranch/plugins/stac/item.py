@@ -9,6 +9,7 @@ from pathlib import PurePosixPath
 from pydantic import BaseModel
 
 from anabranch.canonical import Json, JsonObject
+from anabranch.contract.mosaic import CLOUD_OPTIMIZED
 from anabranch.errors import InputError
 from anabranch.manifests.statement import Origin
 from anabranch.plugins.stac.facts import Band, Output, RasterItem
@@ -30,9 +31,10 @@ EXTENSIONS = {
 SHA256 = "1220"
 # The schema requires it of an item in a collection; servers write their own links.
 COLLECTION_LINK: JsonObject = {"rel": "collection", "href": "./collection.json", "type": "application/json"}
-ASSETS = {"cog": "data", "mosaic": "data"}
+ASSETS = {"cog": "data", "mosaic": "data", "raster": "data"}
 ROLES: Mapping[str, list[Json]] = {
-    "cog": ["data"], "mosaic": ["data"], "overview": ["overview"], "preview": ["overview"], "thumbnail": ["thumbnail"],
+    "cog": ["data"], "mosaic": ["data"], "raster": ["data"],
+    "overview": ["overview"], "preview": ["overview"], "thumbnail": ["thumbnail"],
 }  # fmt: skip
 PARTS = frozenset({"tile"})  # published with an item, and listed by one of its assets rather than by itself
 RASTER_FIELDS = ("scale", "offset", "sampling", "spatial_resolution")
@@ -48,7 +50,8 @@ class PublishedOutput:
     key: str
     media_type: str
     size: int
-    sha256: str
+    sha256: str | None
+    version: str | None = None
 
 
 def build_item(collection: str, raster: RasterItem, origin: Origin, version: str) -> JsonObject:
@@ -75,7 +78,7 @@ def find_outputs(raster: RasterItem) -> list[PublishedOutput]:
     return [
         PublishedOutput(
             output.name or _default_name(raster.id, asset, key), output.kind, tier, key,
-            output.media_type, output.size, output.sha256,
+            output.media_type, output.size, output.sha256, output.version,
         )
         for asset, output in (*_by_asset(raster).items(), *parts.items())
         for tier, key in [split_address(output.href)]
@@ -119,15 +122,16 @@ def _project(raster: RasterItem) -> JsonObject:
 
 def _provenance(raster: RasterItem, origin: Origin) -> JsonObject:
     source = raster.source
+    digest = source.sha256 if source else None
     return _present({
         "job": origin.job_id, "workflow": origin.workflow, "workflow_hash": origin.workflow_hash,
-        "source": source.name if source else None, "source_checksum": SHA256 + source.sha256 if source else None,
+        "source": source.name if source else None, "source_checksum": SHA256 + digest if digest else None,
     })  # fmt: skip
 
 
 def _describe_lineage(raster: RasterItem, origin: Origin) -> str:
     source = raster.source
-    made = f"Made from a file with the SHA-256 {source.sha256}" if source else "Made"
+    made = f"Made from a file with the SHA-256 {source.sha256}" if source and source.sha256 else "Made"
     workflow = f" of workflow {origin.workflow} (definition {origin.workflow_hash})" if origin.workflow else ""
     return f"{made} by job {origin.job_id}{workflow}."
 
@@ -152,8 +156,9 @@ def _build_asset(output: Output, raster: RasterItem) -> JsonObject:
         **_present({"title": output.title}),
         "roles": ROLES.get(output.kind, ["metadata"]),
         "file:size": output.size,
-        "file:checksum": SHA256 + output.sha256,
-        **({"bands": [_build_band(band) for band in raster.bands]} if output.kind in ("cog", "mosaic") else {}),
+        **_present({"file:checksum": SHA256 + output.sha256 if output.sha256 else None}),
+        **_present({CLOUD_OPTIMIZED: output.cloud_optimized}),
+        **({"bands": [_build_band(band) for band in raster.bands]} if output.kind in ASSETS else {}),
     }
 
 

@@ -57,14 +57,17 @@ class Signer:
         return Manifest(write_envelope(sign(statement, self._key)), self._public, self._handlers)
 
 
-def sign_raster(origin: Origin, key: SigningKey, collection: str, raster: RasterItem) -> Manifest:
-    """The manifest of the item that a raster becomes."""
+def sign_raster(origin: Origin, key: SigningKey, collection: str, raster: RasterItem) -> Manifest | None:
+    """The manifest of the item that a raster becomes; None where the hash of none of its files is known."""
     source = raster.source
+    files = {output.name: output.sha256 for output in find_outputs(raster) if output.sha256}
+    if not files:
+        return None
     signer = Signer(
         origin,
         key,
-        files={output.name: output.sha256 for output in find_outputs(raster)},
-        sources={source.name or "source": source.sha256} if source else {},
+        files=files,
+        sources={source.name or "source": source.sha256} if source and source.sha256 else {},
         software=raster.software,
     )
     return signer.sign(ItemReference(collection=collection, id=raster.id))

@@ -7,6 +7,8 @@ from urllib.parse import quote
 
 from fastapi import Request
 
+from anabranch.contract.mosaic import CLOUD_OPTIMIZED
+
 __all__ = ["OPENAPI", "Document", "add_layer", "add_predecessor", "add_tiles", "complete_landing", "root_of"]
 
 COLLECTIONS = Path(__file__).with_name("collections.sql").read_text()
@@ -48,7 +50,8 @@ def add_layer(collection: Document, items: Iterable[Document], root: str) -> Non
 
 def _has_raster(item: Document, root: str) -> bool:
     ours = [each for each in (item.get("assets") or {}).values() if str(each.get("href", "")).startswith(f"{root}/")]
-    return RASTER in {str(asset.get("type", "")).partition(";")[0] for asset in ours}
+    drawn = (asset for asset in ours if asset.get(CLOUD_OPTIMIZED) is not False)
+    return RASTER in {str(asset.get("type", "")).partition(";")[0] for asset in drawn}
 
 
 def _link_tiles(document: Document, root: str, path: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from anabranch.adapters.postgres.store.published_files import PublishedFile
 from anabranch.canonical import encode
-from anabranch.contract.mosaic import MOSAIC_TYPE
+from anabranch.contract.mosaic import CLOUD_OPTIMIZED, MOSAIC_TYPE
 from anabranch.errors import NotFound
 from anabranch.serving.etags import tag_of
 from anabranch.serving.objects import Objects, Remote
@@ -32,6 +32,8 @@ class Rasters:
     renders: object = None  # unchecked, as in the item
     assets: Mapping[str, Any] = field(default_factory=dict)  # likewise, by the same names as the addresses
     version: str = ""  # a hash of everything that a response about them depends on
+    pins: Mapping[str, str] = field(default_factory=dict)  # the versions of those that lie where others write
+    plain: tuple[str, ...] = ()  # assets that are no Cloud-Optimized GeoTIFFs, and are not drawn
 
 
 class Assets:
@@ -49,13 +51,19 @@ class Assets:
         """Where the bytes of an asset are; without a name, those of the item's first data raster."""
         addresses = rasters.addresses
         wanted = next(iter(addresses), None) if name is None else name
+        if (wanted is None and rasters.plain) or name in rasters.plain:
+            raise NotFound(
+                "asset.not_found",
+                f"{name or rasters.plain[0]} of item {item} is no Cloud-Optimized GeoTIFF, so it has no tiles",
+                remedy="Fetch the file, or publish it with process_raster.",
+            )
         if wanted is None or wanted not in addresses:
             known = ", ".join(addresses) or "none"
             what = "raster" if name is None else f"raster {name}"
             raise NotFound("asset.not_found", f"item {item} has no {what}", remedy=f"Its rasters are: {known}.")
         if _media_type(rasters.assets[wanted]) == MOSAIC_TYPE:
             return await self._mosaics.load(addresses[wanted])
-        return await self._objects.locate(addresses[wanted])
+        return await self._objects.locate(addresses[wanted], rasters.pins.get(wanted))
 
     async def find(self, collection: str, item: str) -> Rasters:
         """The published rasters of an item, data first."""
@@ -80,8 +88,11 @@ def _read(item: Mapping[str, Any], published: Mapping[str, PublishedFile]) -> Ra
     addresses = {name: address for name, address in rasters_of(item).items() if address in published}
     assets = {name: item["assets"][name] for name in addresses}
     renders = (item.get("properties") or {}).get("renders")
-    content = encode([addresses, [published[address].sha256 for address in addresses.values()], assets, renders])
-    return Rasters(addresses, renders, assets, tag_of(content).strip('"'))
+    files = {name: published[address] for name, address in addresses.items()}
+    content = encode([addresses, [file.sha256 or file.version for file in files.values()], assets, renders])
+    pins = {name: file.version for name, file in files.items() if file.version}
+    plain = tuple(name for name, asset in item["assets"].items() if asset.get(CLOUD_OPTIMIZED) is False)
+    return Rasters(addresses, renders, assets, tag_of(content).strip('"'), pins, plain)
 
 
 def rasters_of(item: Mapping[str, Any]) -> dict[str, str]:  # STAC's own shape
@@ -92,7 +103,12 @@ def rasters_of(item: Mapping[str, Any]) -> dict[str, str]:  # STAC's own shape
 
 
 def _is_raster(asset: object) -> bool:
-    return isinstance(asset, Mapping) and _media_type(asset) in RASTERS and address_of(asset.get("href")) is not None
+    return (
+        isinstance(asset, Mapping)
+        and _media_type(asset) in RASTERS
+        and asset.get(CLOUD_OPTIMIZED) is not False
+        and address_of(asset.get("href")) is not None
+    )
 
 
 def _media_type(asset: Mapping[str, Any]) -> str:

@@ -29,10 +29,12 @@ select f.name, f.size, f.tier || '://' || f.key as address
   from app.published_files f where f.publication = %(publication)s::uuid order by f.name;
 
 -- name: audit_files
--- The objects of publications, those of former and withdrawn ones too, after one of them.
-select f.publication::text, f.name, f.tier || '://' || f.key as address, f.media_type, f.size, f.sha256
+-- The objects of publications, those of former and withdrawn ones too, after one of them; those that others may replace only
+-- while they are shown.
+select f.publication::text, f.name, f.tier || '://' || f.key as address, f.media_type, f.size, f.sha256, f.version
   from app.published_files f
  where (f.publication, f.name) > (%(publication)s::uuid, %(file)s)
+   and (f.version is null or exists (select from app.current_publications c where c.source = f.publication))
  order by f.publication, f.name
  limit %(limit)s;
 
@@ -62,7 +64,7 @@ select (select coalesce(array_agg(x.name order by x.place), '{}')
 -- name: current_file
 -- A file that an item shows now; gone where it is withdrawn.
 select k.key, false as current, c.action = 'withdraw' as gone, f.publication::text, f.name,
-       f.tier || '://' || f.key as address, f.media_type, f.size, f.sha256
+       f.tier || '://' || f.key as address, f.media_type, f.size, f.sha256, f.version
   from app.publication_keys k
   join app.publications c on c.id = k.current
   left join app.published_files f on f.publication = c.source and f.name = %(file)s
@@ -120,7 +122,7 @@ select version from pgstac.migrations order by datetime desc, version desc limit
 -- A file of a publication: gone where its item is withdrawn or its files were removed; without an address where it has no
 -- such file. current: the item is published.
 select p.key, c.action <> 'withdraw' as current, f.publication::text, f.name, f.tier || '://' || f.key as address,
-       f.media_type, f.size, f.sha256,
+       f.media_type, f.size, f.sha256, f.version,
        c.action = 'withdraw' or not (p.source = c.source or exists (
            select from app.former_publications x where x.publication = p.source)) as gone
   from app.publications p
@@ -138,7 +140,8 @@ select p.body, coalesce(f.files, '[]') as files
   join app.publications p on p.id = n.source
   left join lateral (
        select jsonb_agg(jsonb_build_object('publication', x.publication, 'name', x.name, 'address', x.tier || '://' || x.key,
-                                           'media_type', x.media_type, 'size', x.size, 'sha256', x.sha256)) as files
+                                           'media_type', x.media_type, 'size', x.size, 'sha256', x.sha256,
+                                           'version', x.version)) as files
          from app.published_files x where x.publication = p.id) f on true
  where k.kind = 'item' and k.key = %(key)s
    and (p.id = c.source or exists (select from app.former_publications x where x.publication = p.id))
@@ -159,7 +162,7 @@ select p.number, p.action::text, p.id::text as publication, case when p.action <
 -- name: published_files
 -- Those of some objects that readers see now, in the order of their addresses, with the number of the former publication of
 -- the same key that can still be read.
-select f.publication::text, f.name, f.tier || '://' || f.key as address, f.media_type, f.size, f.sha256, p.key,
+select f.publication::text, f.name, f.tier || '://' || f.key as address, f.media_type, f.size, f.sha256, f.version, p.key,
        case when c.number > 1 then (
            select max(o.number) from app.publications o join app.former_publications x on x.publication = o.source
             where o.kind = c.kind and o.key = c.key and o.number < c.number and o.action <> 'withdraw') end as predecessor

@@ -1,7 +1,7 @@
 """The objects that jobs made and publications show, as rows: by the names that readers know, and by their addresses."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
@@ -13,13 +13,17 @@ __all__ = ["PostgresFiles", "PublishedFile", "StoredFile"]
 
 @dataclass(frozen=True)
 class StoredFile:
-    """An object of a tier that a caller may fetch under a name."""
+    """An object of a tier that a caller may fetch under a name.
+
+    One that was not made by a job has a `version`: readers get no other, and its hash may be unknown.
+    """
 
     name: str
     address: str
     media_type: str
     size: int
-    sha256: str
+    sha256: str | None
+    version: str | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from rio_cogeo.cogeo import cog_validate
 
 from anabranch.plugins.raster.files.tiff import Image, read_images
 
-__all__ = ["TILE_PIXELS", "check_structure", "overview_factors"]
+__all__ = ["TILE_PIXELS", "check_structure", "check_tags", "overview_factors"]
 
 TILE_PIXELS = 512
 # rio-cogeo mistakes a tile as wide as its level for a strip, and computes the decimation of a level from its width
@@ -19,7 +19,7 @@ def check_structure(cog: Path) -> list[str]:
     """Errors that keep a file from being a COG."""
     _, errors, warnings = cog_validate(cog, strict=True, quiet=True)
     theirs = [text for text in (*errors, *warnings) if not any(part in text for part in _BY_TAGS)]
-    return [f"it is not a valid COG: {text}" for text in (*theirs, *_check_tags(read_images(cog)))]
+    return [f"it is not a valid COG: {text}" for text in (*theirs, *check_tags(read_images(cog)))]
 
 
 def overview_factors(cog: Path) -> tuple[int, ...]:
@@ -28,7 +28,8 @@ def overview_factors(cog: Path) -> tuple[int, ...]:
     return tuple(round(max(_size(levels[0])) / max(_size(level))) for level in levels[1:])
 
 
-def _check_tags(images: tuple[Image, ...]) -> list[str]:
+def check_tags(images: tuple[Image, ...]) -> list[str]:
+    """What the tags of a TIFF say against its being a COG."""
     if not images:
         return ["its tags can't be read"]
     wrong = [f"the image of {_name(image)} is not tiled" for image in images if _is_strips(image)]

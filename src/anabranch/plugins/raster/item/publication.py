@@ -27,6 +27,7 @@ __all__ = [
     "COG_TYPE",
     "Span",
     "collect_outputs",
+    "describe_band",
     "describe_item",
     "find_span",
     "name_cog",
@@ -117,7 +118,7 @@ def describe_item(params: ItemParams, cog: Inspected, span: Span, outputs: Seque
         shape=grid.shape,
         transform=grid.transform,
         bounds=grid.bbox,
-        bands=[_describe_band(band) for band in cog.compared.bands],
+        bands=[describe_band(band) for band in cog.compared.bands],
         footprint=cog.footprint,
         bbox=cog.bbox,
         datetime=span.moment,
@@ -171,7 +172,8 @@ def slug(name: str) -> str:
     return make_slug(name) or "raster"
 
 
-def _describe_band(band: Band) -> facts.Band:
+def describe_band(band: Band) -> facts.Band:
+    """A band as an item describes it."""
     scaled = (band.scale, band.offset) != (1.0, 0.0)
     return facts.Band.model_validate({
         "name": band.name or f"b{band.index}",

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
@@ -76,12 +76,21 @@ class SyncedFile(StrictModel):
     command: str | None = Field(None, description="The command that takes a vanished file's item out of the catalog.")
 
 
+class FailedFile(StrictModel):
+    """A file that could not be published, and why."""
+
+    address: str
+    code: str
+    message: str
+
+
 class ReportParams(StrictModel):
-    """What was compared, and the items of the files that were published, in order; failed ones have none."""
+    """What was compared, the items that were published, and the files that failed but for those whose task did."""
 
     collection: str
     part: dict[str, JsonValue]
     items: tuple[tuple[dict[str, JsonValue], ...], ...]
+    failures: tuple[FailedFile, ...] = ()
     dry_run: bool = False
 
 
@@ -116,7 +125,7 @@ def report_sync(params: ReportParams, ctx: Context) -> SyncReport:
 
     lines = (note(_describe(each, params.collection)) for each in files)
     outputs = (put_output(ctx, write_lines(ctx.scratch / "files.ndjson", lines), "files"),)
-    items = tuple(item for each in params.items[:MAX_SHOWN] for item in each)
+    items = tuple(islice((item for batch in params.items for item in batch), MAX_SHOWN))
     return SyncReport(counts=dict(sorted(counts.items())), files=shown, items=items, outputs=outputs)
 
 
@@ -133,29 +142,29 @@ def _describe(file: "Compared | SyncedFile", collection: str) -> SyncedFile:
 
 
 def _end(compared: Iterable[Compared], params: ReportParams, ctx: Context) -> Iterator[Compared | SyncedFile]:
-    """The files, those that were to be published with what became of them."""
-    failures = dict(_run(ctx, "list_failures", job_id=ctx.job_id, node=PUBLISH))
-    results = iter(params.items)
-    place = 0
+    """The files, those that were to be published with what became of them; one that is nowhere was rejected."""
+    tasks = dict(_run(ctx, "list_failures", job_id=ctx.job_id, node=PUBLISH))
+    failed = {each.address: each for each in params.failures}
+    published = {item["id"] for batch in params.items for item in batch}
+    places = count()
     for each in compared:
         if each.status not in TO_PUBLISH:
             yield each
             continue
-        failure = Failure.read(failures.get(place))
-        place += 1
-        if failure is None:
+        failure = _find_cause(Failure.read(tasks.get(next(places)))) or failed.get(each.address)
+        if each.item in published:
             done = Status.PUBLISHED if each.status is Status.NEW else Status.REPLACED
-            yield each.model_copy(update={"status": done if next(results) else Status.REJECTED})
+            yield each.model_copy(update={"status": done})
+        elif failure:
+            said = {"code": failure.code, "message": failure.message}
+            yield SyncedFile(address=each.address, item=each.item, status=Status.FAILED, **said)
         else:
-            why = _find_cause(failure)
-            yield SyncedFile(
-                address=each.address, item=each.item, status=Status.FAILED, code=why.code, message=why.message
-            )
+            yield each.model_copy(update={"status": Status.REJECTED})
 
 
-def _find_cause(failure: Failure) -> Failure:
+def _find_cause(failure: Failure | None) -> Failure | None:
     """Why the job of a file failed, rather than that it did."""
-    return failure if failure.cause is None else _find_cause(failure.cause)
+    return failure if failure is None or failure.cause is None else _find_cause(failure.cause)
 
 
 def _run(ctx: Context, query: str, **parameters: str) -> list[tuple[Any, ...]]:  # rows of any columns

@@ -57,12 +57,12 @@ begin
     perform app.lock_objects(array(
         select o.key from jsonb_to_recordset(_changes) c(outputs jsonb)
          cross join lateral jsonb_to_recordset(c.outputs) o(key text)));
-    insert into app.published_files (publication, name, kind, tier, key, media_type, size, sha256)
-    select p.id, o.name, o.kind, o.tier, o.key, o.media_type, o.size, o.sha256
+    insert into app.published_files (publication, name, kind, tier, key, media_type, size, sha256, version)
+    select p.id, o.name, o.kind, o.tier, o.key, o.media_type, o.size, o.sha256, o.version
       from jsonb_to_recordset(_changes) c(key text, outputs jsonb)
       join app.publications p on p.id = any(_made) and p.key = c.key
      cross join lateral jsonb_to_recordset(c.outputs)
-           o(name text, kind text, tier text, key text, media_type text, size bigint, sha256 text);
+           o(name text, kind text, tier text, key text, media_type text, size bigint, sha256 text, version text);
     perform app.refuse_expired_objects(_made);
     perform app.record_visibility(_made);
     update app.publication_keys k set current = p.id, number = p.number, owner = coalesce(k.owner, _owner)

@@ -1,0 +1,112 @@
+"""Catalogs rasters where they lie: their metadata is read by ranges, and no byte is copied."""
+
+from pathlib import PurePosixPath
+
+from pydantic import Field, JsonValue
+
+from anabranch.engine.worker.context import Context
+from anabranch.engine.worker.handler import handler
+from anabranch.errors import AnabranchError
+from anabranch.plugins.raster.formats.sources import open_ranges
+from anabranch.plugins.raster.handlers import QUEUE, require_own_outputs
+from anabranch.plugins.raster.item.publication import COG_TYPE, describe_band, find_span
+from anabranch.plugins.raster.models import Described
+from anabranch.plugins.raster.sandbox_calls import run_in_sandbox
+from anabranch.plugins.raster.settings import RasterSettings
+from anabranch.plugins.stac.facts import Output, RasterItem, Source
+from anabranch.storage.filenames import make_slug
+from anabranch.strict_model import StrictModel
+
+__all__ = ["DescribeParams", "ListedFile", "describe_files"]
+
+MAX_BATCH = 1_000
+MEDIA_TYPES = {"GTiff": "image/tiff; application=geotiff", "JP2OpenJPEG": "image/jp2"}
+RETRIED = ("transient", "throttled")  # the store does not answer: no fault of one file
+
+
+class ListedFile(StrictModel):
+    """A file as it was compared with the catalog: the id of its item, and its version and those beside it."""
+
+    address: str
+    item: str
+    status: str
+    versions: dict[str, str]
+    expected: int = 0
+
+
+class DescribeParams(StrictModel):
+    """A batch of files."""
+
+    files: tuple[ListedFile, ...] = Field(max_length=MAX_BATCH)
+
+
+class FailedFile(StrictModel):
+    """A file that can't be cataloged, and why."""
+
+    address: str
+    code: str
+    message: str
+
+
+class DescribedFiles(StrictModel):
+    """A work file with the items of a batch, a line for each, and the files that have none."""
+
+    part: dict[str, JsonValue]
+    failures: tuple[FailedFile, ...]
+
+
+@handler("raster.describe_files", queue=QUEUE, timeout_seconds=3_600)
+def describe_files(params: DescribeParams, ctx: Context) -> DescribedFiles:
+    """Read the metadata of rasters where they lie; one that can't be read does not stop the others."""
+    path, failures = ctx.scratch / "items.ndjson", list[FailedFile]()
+    with path.open("w") as lines:
+        for number, file in enumerate(params.files, 1):
+            try:
+                lines.write(f"{_describe(file, ctx).model_dump_json(exclude_none=True)}\n")
+            except AnabranchError as error:
+                if error.category in RETRIED:
+                    raise
+                failures.append(FailedFile(address=file.address, code=error.code, message=error.message))
+            ctx.progress(number, len(params.files), file.address)
+    return DescribedFiles(part=ctx.work.put(path), failures=tuple(failures))
+
+
+def _describe(file: ListedFile, ctx: Context) -> RasterItem:
+    require_own_outputs([file.address], ctx)
+    version = file.versions[file.address]
+    ranges = open_ranges(ctx, file.address, version)
+    found = run_in_sandbox(ctx, "describe", Described, path=ranges, settings=ctx.settings(RasterSettings))
+    raster, grid = found.raster, found.projection
+    span, _ = find_span(None, raster, ctx.storage.stat(file.address).modified)
+    return RasterItem(
+        id=file.item,
+        kind=raster.kind,
+        crs=grid.code,
+        projjson=grid.projjson,
+        shape=grid.shape,
+        transform=grid.transform,
+        bounds=grid.bbox,
+        bands=[describe_band(band.model_copy(update={"statistics": None})) for band in raster.bands],
+        footprint=found.footprint,
+        bbox=found.bbox,
+        datetime=span.moment,
+        start_datetime=span.start,
+        end_datetime=span.end,
+        outputs=[_describe_file(file.address, version, ranges.size, found)],
+        source=Source(name=raster.name, address=file.address, versions=file.versions),
+        software=found.software,
+    )
+
+
+def _describe_file(address: str, version: str, size: int, found: Described) -> Output:
+    name, is_cog = PurePosixPath(address).name, found.cloud_optimized
+    return Output(
+        kind="cog" if is_cog else "raster",
+        asset="data",
+        name=(make_slug(name) or "raster") + PurePosixPath(name).suffix.lower(),
+        href=address,
+        media_type=COG_TYPE if is_cog else MEDIA_TYPES.get(found.raster.driver, "application/octet-stream"),
+        size=size,
+        version=version,
+        cloud_optimized=None if is_cog else False,
+    )
