@@ -78,7 +78,7 @@ def query(url: str, text: str, folder: Path) -> list[Any]:
 
 
 HISTORY = """select split_part(key, '/', 2), number, action::text, reason from app.publications
-              where split_part(key, '/', 1) = %(collection)s"""
+              where kind = 'item' and split_part(key, '/', 1) = %(collection)s"""
 CHILDREN = (
     "select count(*) from app.jobs where workflow = 'process_raster' and parameters ->> 'collection' = %(collection)s"
 )

@@ -110,7 +110,8 @@ def test_p5_two_items_show_the_versions_of_a_file_in_place_that_they_were_made_f
         PublishedFile("a.tif", address, "image/tiff", 3, None, publication, f"{collection}/a", version=publication)
         for collection, publication in (("old", "1"), ("new", "2"))
     ]
-    assert {key: [file.publication for file in files_of(files, key).values()] for key in ("new/a", "old/a", "other/a")} == {
+    found = {key: files_of(files, key) for key in ("new/a", "old/a", "other/a")}
+    assert {key: [file.publication for file in ours.values()] for key, ours in found.items()} == {
         "new/a": ["2"], "old/a": ["1"], "other/a": [],
     }  # fmt: skip
 

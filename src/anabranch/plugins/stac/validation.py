@@ -20,6 +20,8 @@ SCHEMAS = {
     "Collection": f"{SPEC}collection-spec/json-schema/collection.json",
 }
 MAX_SHOWN_ERRORS = 10
+# Our rows hold addresses of tiers, which may have spaces; servers make URLs of them.
+FORMATS = {name: lambda _: True for name in ("iri", "iri-reference")}
 
 
 def validate(document: Mapping[str, Any], *, accept_unknown: bool = False) -> None:
@@ -79,7 +81,7 @@ def _deepest(error: ValidationError) -> ValidationError:
 
 @cache
 def _validator(uri: str) -> Draft7Validator:
-    return Draft7Validator({"$ref": uri}, registry=_registry(), offline=True)
+    return Draft7Validator({"$ref": uri}, registry=_registry(), formats=FORMATS, offline=True)
 
 
 @cache
