@@ -149,7 +149,7 @@ def test_c2_a_collection_loses_its_extent_and_its_structural_links() -> None:
         check_collection({**make_collection(), "license": 5}, Rules())
 
 
-VALUES = (
+VALUES: tuple[Any, ...] = (
     None,
     True,
     0,
