@@ -13,6 +13,13 @@ from anabranch.adapters.postgres.connect import Role, connect
 from anabranch.engine.model import JobState
 from anabranch.engine.submitting.submission import Order
 from anabranch.manifests.envelope import open_envelope, read_envelope
+from anabranch.manifests.signing_key import SigningKey
+from anabranch.manifests.statement import Origin
+from anabranch.plugins.stac.ingest.check import Rules, check_item
+from anabranch.plugins.stac.ingest.documents import write_document
+from anabranch.plugins.stac.ingest.load import Job, Loaded, load_items
+from anabranch.plugins.stac.ingest.records import Place, Record
+from anabranch.plugins.stac.manifest import Signer
 from tests.support.stac_items import make_collection, make_item, write_items, write_json, write_ndjson
 from tests.support.stack import Stack, open_stack
 from tests.support.waiting import PATIENCE_SECONDS
@@ -87,6 +94,9 @@ async def test_s3_a_static_catalog_and_a_parquet_file_become_the_same_items(
     assert (counts(done), done["refusals"][0]["code"]) == ((4, 1, 2, 0, 0, 1), "ingest.link")
     assert extension in done["warnings"][0]
     assert counts(await ingest(stack, "bronze://items.parquet")) == (2, 0, 0, 2, 0, 0)
+    (bronze / "bad.parquet").write_bytes((bronze / "items.parquet").read_bytes()[:-9])
+    bad = await ingest(stack, "bronze://bad.parquet")
+    assert (counts(bad), bad["refusals"][0]["code"]) == ((1, 0, 0, 0, 0, 1), "ingest.unreadable")
 
     report = (tmp_path / done["report"].replace("://", "/")).read_text()
     assert json.loads(report) == done["refusals"][0]
@@ -113,3 +123,15 @@ async def test_p3_items_of_another_owner_are_refused_alone_and_two_ingests_at_on
     assert sum(each["changed"] for each in results) == 8
     assert {each["refusals"][0]["code"] for each in results} == {"publication.owner"}
     assert len(read_catalog(catalog_url)) == 9
+
+
+def test_an_item_that_only_the_database_refuses_is_refused_alone(catalog_url: str, tmp_path: Path) -> None:
+    signer = Signer(Origin("j" * 64), SigningKey.open(tmp_path / "key.pem"))
+    job = Job("j" * 64, lambda: connect(catalog_url, Role.HANDLER), lambda item, place: signer.sign(item))
+    items = [check_item(make_item(f"i-{number}"), Rules()) for number in range(5)]
+    items[3]["properties"] = {"datetime": "2024-02-30T00:00:00Z"}
+    records = [Record(Place("f", "", line), write_document(item)) for line, item in enumerate(items, 1)]
+    loaded = Loaded()
+    load_items(records, job, {}, loaded, lambda number: None)
+    assert (loaded.accepted, loaded.changed, len(read_catalog(catalog_url))) == (4, 4, 4)
+    assert [(one.line, one.id, one.code) for one in loaded.refused] == [(4, "i-3", "catalog.refused")]

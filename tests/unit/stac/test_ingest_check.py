@@ -1,5 +1,9 @@
 """Items and collections from elsewhere are checked one by one, without a database."""
 
+import json
+from contextlib import suppress
+from copy import deepcopy
+from random import Random
 from typing import Any
 
 import pytest
@@ -8,6 +12,7 @@ from anabranch.errors import InputError
 from anabranch.plugins.stac.ingest.check import Rules, check_collection, check_item
 from anabranch.plugins.stac.ingest.documents import parse_item, write_document
 from anabranch.plugins.stac.ingest.hrefs import Bases
+from anabranch.plugins.stac.item import EXTENSIONS
 from tests.support.stac_items import make_collection, make_item
 
 UNKNOWN = "https://example.com/v1.0.0/schema.json"
@@ -50,6 +55,9 @@ def shaped(*ring: list[float]) -> dict[str, Any]:
         (make_item(geometry=None), "ingest.place", "no geometry"),
         (make_item(geometry={"type": "Point", "coordinates": []}), "catalog.invalid", "geometry.coordinates"),
         (make_item(geometry={"type": "MultiPoint", "coordinates": [[7, 95]]}), "ingest.place", "7, 95"),
+        (make_item(geometry={"type": "MultiPolygon", "coordinates": []}), "ingest.place", "no positions"),
+        (make_item(geometry={"type": "Polygon", "coordinates": []}), "ingest.place", "no positions"),
+        (make_item(geometry={"type": "GeometryCollection", "geometries": [5]}), "catalog.invalid", "geometry"),
         (shaped([7, 50], [181, 50], [8, 51], [7, 50]), "ingest.place", "181, 50 is not on the globe"),
         (shaped([7, 50], [8, 5000], [8, 51], [7, 50]), "ingest.place", "8, 5000"),
         (shaped([7, 50], [8, 50], [8, 51], [7, 51]), "ingest.place", "is not closed"),
@@ -139,3 +147,46 @@ def test_c2_a_collection_loses_its_extent_and_its_structural_links() -> None:
     assert (made["links"], made["extent"]["spatial"]["bbox"]) == ([], [[-180, -90, 180, 90]])
     with pytest.raises(InputError, match="license"):
         check_collection({**make_collection(), "license": 5}, Rules())
+
+
+VALUES: tuple[Any, ...] = (
+    None,
+    True,
+    0,
+    -1.5,
+    1e300,
+    "",
+    "x",
+    "https://x.org",
+    [],
+    [[]],
+    [None],
+    {},
+    {"a": 1},
+    [[1]],
+    {"href": "https://x.org"},
+)
+
+
+def test_s7_an_item_with_any_value_changed_is_accepted_or_refused() -> None:
+    """No document makes the check itself fail."""
+    random, text = Random(7), json.dumps(make_item(stac_extensions=sorted(EXTENSIONS.values())))
+    for _ in range(1_000):
+        item = json.loads(text)
+        for _ in range(random.randint(1, 3)):
+            change(item, random)
+        with suppress(InputError):
+            write_document(check_item(item, Rules(bases=Bases("https://x.org/", "bronze://in/")), "bronze://in/a.json"))
+
+
+def change(value: Any, random: Random) -> None:
+    """Replace a value anywhere in a document, or add one."""
+    keys = list(value) if isinstance(value, dict) else range(len(value))
+    key = random.choice([*keys, *(["proj:shape", "alternate"] if isinstance(value, dict) else [])] or [None])
+    if key is None:
+        return
+    inner = value[key] if not isinstance(value, dict) or key in value else None
+    if isinstance(inner, dict | list) and inner and random.random() < 0.7:
+        change(inner, random)
+    else:
+        value[key] = deepcopy(random.choice(VALUES))

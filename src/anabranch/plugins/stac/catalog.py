@@ -347,7 +347,7 @@ def _record(
             "outputs": [asdict(output) for output in each.outputs],
             "made_from": each.made_from,
             "expected": expected,
-            **({"manifest": asdict(each.manifest)} if each.manifest else {}),
+            **({"manifest": vars(each.manifest)} if each.manifest else {}),
         }
         for each in publications
     ]

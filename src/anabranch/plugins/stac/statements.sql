@@ -112,8 +112,8 @@ select pgstac.check_partition(c.id, t.starts, t.ends)
  where c.id = %(collection)s and c.partition_trunc is null
 
 -- name: load_items
--- Insert items of a collection with one partition into pgstac, from our rows: as pgstac.upsert_items does, in a third of its
--- time. An item is stored whole unless its collection has item_assets, whose values pgstac leaves out.
+-- Insert items of a collection with one partition into pgstac, from our rows: as pgstac.upsert_items does, in a
+-- fraction of its time. An item is stored whole unless its collection has item_assets, whose values pgstac leaves out.
 insert into pgstac.items (id, geometry, collection, datetime, end_datetime, content)
 select d.document ->> 'id', pgstac.stac_geom(d.document), c.id, lower(r), upper(r),
        case when coalesce(c.base_item -> 'assets', 'null') = 'null' then

@@ -41,7 +41,8 @@ def find_errors(document: Mapping[str, Any], *, accept_unknown: bool = False) ->
     kind = SCHEMAS.get(str(document.get("type")))
     if kind is None:
         return [f"type: {document.get('type')!r} is neither Feature nor Collection"]
-    declared = [uri for uri in document.get("stac_extensions") or () if isinstance(uri, str)]
+    listed = document.get("stac_extensions")
+    declared = [uri for uri in listed if isinstance(uri, str)] if isinstance(listed, list) else []
     unknown = [] if accept_unknown else [uri for uri in declared if uri not in known_schemas()]
     errors = [f"stac_extensions: the schema {uri[:200]} is unknown" for uri in unknown]
     wanted = [kind, *(uri for uri in declared if uri in known_schemas())]

@@ -133,12 +133,16 @@ def _lines(geometry: Json) -> Iterator[Sequence[Sequence[float]]]:
     found = cast("dict[str, list[Json]]", geometry)
     for part in found.get("geometries", ()):
         yield from _lines(part)
-    waiting: list[Any] = [found.get("coordinates", [])]  # positions in lists of lists, as deep as the type says
+    waiting: list[Any] = (
+        [found["coordinates"]] if "coordinates" in found else []
+    )  # positions in lists of lists, as deep as the type says
     while waiting:
         part = waiting.pop()
-        if part and not isinstance(part[0], list):
+        if not part:
+            raise InputError("ingest.place", "geometry: it has no positions", remedy="Give the item's footprint.")
+        if not isinstance(part[0], list):
             yield [part]
-        elif part and part[0] and isinstance(part[0][0], list):
+        elif not part[0] or isinstance(part[0][0], list):
             waiting += part
         else:
             if "Polygon" in found["type"] and part[0] != part[-1]:

@@ -50,10 +50,11 @@ def keep_links(document: Mapping[str, Json], base: str | None) -> Json:
         return links
     kept: list[Json] = []
     for link in links:
-        if not isinstance(link, dict) or not isinstance(href := link.get("href"), str):
+        href, rel = (link.get("href"), link.get("rel")) if isinstance(link, dict) else (None, None)
+        if not (isinstance(link, dict) and isinstance(href, str) and isinstance(rel, str)):
             kept.append(link)
-        elif link.get("rel") not in STRUCTURAL:
-            full = href if _scheme_of(href) or base is None else urljoin(base, href)
+        elif rel not in STRUCTURAL:
+            full = href if _scheme_of(href) or base is None else _join(base, href, "links")
             kept += [{**link, "href": full}] if is_web_url(full) else []
     return kept
 

@@ -16,6 +16,7 @@ from anabranch.errors import AnabranchError, Conflict, InputError, NotFound
 from anabranch.plugins.stac import catalog
 from anabranch.plugins.stac.collection import CollectionFacts
 from anabranch.plugins.stac.facts import ItemReference
+from anabranch.plugins.stac.ingest.documents import without_collector
 from anabranch.plugins.stac.ingest.records import Place, Record, Refused
 from anabranch.plugins.stac.manifest import Manifest
 
@@ -71,7 +72,8 @@ def load_items(
     progress: Callable[[int], None],
 ) -> None:
     """Publish items as they come, the first of each id; without a job only find duplicates."""
-    with ThreadPoolExecutor(1) as pool:  # publishes a batch while the next one is prepared
+    # The pool publishes a batch while the next one is prepared.
+    with without_collector(), ThreadPoolExecutor(1) as pool:
         batches = _Batches(loaded, job, collections, pool)
         for number, item in enumerate(_first_of_each(records, loaded, "item"), 1):
             batches.add(*item)
