@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import rasterio
+from pydantic import ValidationError
 from rasterio.transform import from_origin
 from rasterio.windows import Window
 
@@ -16,6 +17,7 @@ from anabranch.plugins.raster.files.pixels import is_unstored
 from anabranch.plugins.raster.handler_models import ValidateParams
 from anabranch.plugins.raster.handlers import validate
 from anabranch.plugins.raster.models import Profile
+from anabranch.plugins.raster.request import RasterRequest
 from anabranch.plugins.raster.settings import RasterSettings
 from anabranch.plugins.raster.tiles import handlers
 from anabranch.plugins.raster.tiles.handler_models import TileBatchParams, TileParams
@@ -267,3 +269,12 @@ def peaks_mb() -> list[float]:
     ours = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()
     statuses = [Path(f"/proc/{pid}/status").read_text() for pid in ours]
     return [int(status.split("VmHWM:")[1].split()[0]) / 1024 for status in statuses if "VmHWM:" in status]
+
+
+@pytest.mark.parametrize(
+    ("wishes", "said"),
+    [({"tiling": "never"}, "tiling is never"), ({"item_id": "a" * 119}, "item_id is too long for items of tiles")],
+)
+def test_g9_items_of_tiles_need_tiles_and_room_for_their_ids(wishes: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValidationError, match=said):
+        RasterRequest(source="bronze://a.tif", collection="dems", tile_items=True, **wishes)
