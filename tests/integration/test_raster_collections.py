@@ -247,16 +247,18 @@ output: {items: "{{ length(nodes.publish.output.items) }}", changed: "{{ nodes.p
 
 
 @pytest.mark.slow
-async def test_10_000_items_of_work_files_are_published_in_one_transaction(catalog_url: str, tmp_path: Path) -> None:
-    plugins = tmp_path / "plugins"
+async def test_10_000_items_of_work_files_are_published_in_one_transaction(
+    databases: Databases, catalog_template: str, tmp_path: Path
+) -> None:
+    url, plugins = databases.make(catalog_template), tmp_path / "plugins"
     plugins.mkdir()
     (plugins / "make_items.py").write_text(MAKE_ITEMS)
     (plugins / "register.yaml").write_text(REGISTER)
-    async with open_stack(catalog_url, tmp_path, [str(plugins)]) as stack:
+    async with open_stack(url, tmp_path, [str(plugins)]) as stack:
         first = result_of(await stack.run("register", count=10_000))
         again = result_of(await stack.run("register", count=10_000, note="again"))
     assert (first["items"], first["changed"]) == (10_000, 10_000)
     assert (again["items"], again["changed"]) == (10_000, 0), "the content is the same"
     query: LiteralString = "select count(*), count(distinct published_at) from app.catalog_items where collection = %s"
-    (row,) = rows(catalog_url, query, "many_items")
+    (row,) = rows(url, query, "many_items")
     assert tuple(row.values()) == (10_000, 1)
