@@ -95,31 +95,14 @@ def _coordinates(column: int, row: int) -> tuple[list[float], list[float]]:
     return [x], [y]
 
 
-async def test_on_request_each_tile_is_an_item_of_its_own(stack: Stack, catalog_url: str, tmp_path: Path) -> None:
+async def test_p6_a_review_sees_the_mosaic_before_each_tile_becomes_an_item_as_requested(
+    stack: Stack, catalog_url: str, tmp_path: Path
+) -> None:
     heights = hills(700, 600)
     heights[0, :512, 512:] = -9999
     make_raster(tmp_path / "bronze" / "in" / "dem.tif", heights, nodata=-9999)
-    wishes: dict[str, Any] = {"tiling": "always", "tile_items": True, "item_id": "dem", "collection": "dems"}
-
-    result = result_of(await stack.run("process_raster", source="bronze://in/dem.tif", **wishes))
-
-    ids = ["dem_r0_c0", "dem_r1_c0", "dem_r1_c1"]
-    assert [item["id"] for item in result["items"]] == ids, "and none for the tile without data"
-    with psycopg.connect(catalog_url) as connection:
-        found = connection.execute("select document from app.catalog_items order by id").fetchall()
-    last = found[2][0]
-    assert [document["id"] for (document,) in found] == ids
-    assert set(last["assets"]) == {"data", "thumbnail", "report"}
-    assert last["properties"]["proj:shape"] == [88, 188]
-    assert last["properties"]["proj:transform"][2] == 500_000 + 512 * 10
-    (band,) = last["assets"]["data"]["bands"]
-    assert band["statistics"]["mean"] == pytest.approx(float(heights[0, 512:, 512:].mean()), rel=1e-6)
-    assert len({str(document["properties"]["renders"]) for (document,) in found}) == 1, "all are drawn alike"
-
-
-async def test_p6_a_review_sees_the_mosaic_before_readers_do(stack: Stack, catalog_url: str, tmp_path: Path) -> None:
-    make_raster(tmp_path / "bronze" / "in" / "dem.tif", hills(700, 600))
-    job_id = await stack.submit("process_raster", source="bronze://in/dem.tif", tiling="always", approval=True)
+    wishes: dict[str, Any] = {"tiling": "always", "approval": True, "tile_items": True, "item_id": "dem"}
+    job_id = await stack.submit("process_raster", source="bronze://in/dem.tif", **wishes)
     await stack.until(job_id, lambda job: job.job.state is JobState.WAITING)
     app = create_app(Settings(home=tmp_path), catalog_url)
     async with serve(app) as url, httpx.AsyncClient(base_url=url, timeout=PATIENCE_SECONDS) as client:
@@ -127,3 +110,20 @@ async def test_p6_a_review_sees_the_mosaic_before_readers_do(stack: Stack, catal
         part = await client.get(f"/api/jobs/{job_id}/outputs/dem.tile_r1_c1.tif", headers={"Range": "bytes=0-3"})
         hidden = await client.get(f"/files/{job_id}/dem.mosaic.json")
     assert (draft.json()["type"], part.content, hidden.status_code) == ("mosaic", b"II*\x00", 404)
+
+    await stack.gateway.controls.signal(job_id, "review", {"approved": True}, "a reviewer")
+    ids = [item["id"] for item in result_of(await stack.wait(job_id))["items"]]
+    assert ids == ["dem_r0_c0", "dem_r1_c0", "dem_r1_c1"], "and none for the tile without data"
+    with psycopg.connect(catalog_url) as connection:
+        found = connection.execute("select document from app.catalog_items order by id").fetchall()
+    check_tile_items([document for (document,) in found], float(heights[0, 512:, 512:].mean()))
+
+
+def check_tile_items(items: list[dict[str, Any]], mean: float) -> None:
+    assert len({str(item["properties"]["renders"]) for item in items}) == 1, "all are drawn alike"
+    last = items[-1]
+    assert set(last["assets"]) == {"data", "thumbnail", "report"}
+    assert last["properties"]["proj:shape"] == [88, 188]
+    assert last["properties"]["proj:transform"][2] == 500_000 + 512 * 10
+    (band,) = last["assets"]["data"]["bands"]
+    assert band["statistics"]["mean"] == pytest.approx(mean, rel=1e-6)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import rasterio
+from pydantic import ValidationError
 from rasterio.transform import from_origin
 from rasterio.windows import Window
 
@@ -17,6 +18,7 @@ from anabranch.plugins.raster.files.pixels import is_unstored
 from anabranch.plugins.raster.handler_models import ValidateParams
 from anabranch.plugins.raster.handlers import validate
 from anabranch.plugins.raster.models import Profile
+from anabranch.plugins.raster.request import RasterRequest
 from anabranch.plugins.raster.settings import RasterSettings
 from anabranch.plugins.raster.tiles import handlers
 from anabranch.plugins.raster.tiles.handler_models import SchemeParams, TileBatchParams, TileParams
@@ -299,3 +301,12 @@ def test_a_converted_copy_that_is_gone_is_made_again(tmp_path: Path, lost: str) 
         origin = source["raster"].origin.model_copy(update={"stored": {"key": "jobs/b/n/0/1-00000000/source"}})
         source["raster"] = source["raster"].model_copy(update={"origin": origin})
     assert len(generate_tiling_scheme(SchemeParams(**source, tiers=(Profile.ANALYSIS,)), raster.context()).tiles) == 4
+
+
+@pytest.mark.parametrize(
+    ("wishes", "said"),
+    [({"tiling": "never"}, "tiling is never"), ({"item_id": "a" * 119}, "item_id is too long for items of tiles")],
+)
+def test_g9_items_of_tiles_need_tiles_and_room_for_their_ids(wishes: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValidationError, match=said):
+        RasterRequest(source="bronze://a.tif", collection="dems", tile_items=True, **wishes)
