@@ -94,11 +94,16 @@ def test_files_of_a_plugin_folder_import_each_other(tmp_path: Path, use: str) ->
     assert registry.handlers["good.act"].function.__globals__["__file__"] == f"{tmp_path}/good.py"
 
 
-def test_a_file_of_a_plugin_folder_imports_when_it_is_called(tmp_path: Path) -> None:
+def test_a_file_of_a_plugin_folder_imports_when_it_is_called_wherever_that_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     text = GOOD.replace("return None", "import stats.more; return stats.more.NAME")
     (tmp_path / "stats").mkdir()
     write(tmp_path / "stats", __init__="", more="NAME = 'own'")
-    registry = load_plugins([write(tmp_path, good=text)])
+    write(tmp_path, good=text)
+    monkeypatch.chdir(tmp_path)
+    registry = load_plugins(["./"])
+    monkeypatch.chdir("/")
     assert registry.handlers["good.act"].function(None) == "own"
 
 

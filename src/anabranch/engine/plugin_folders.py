@@ -28,7 +28,7 @@ def open_folder(folder: Path) -> str:
         sys.meta_path.insert(0, _FolderFinder())
     importlib.invalidate_caches()
     package = ModuleType(f"{FOLDER_PREFIX}{sha256(bytes(folder.resolve())).hexdigest()[:8]}")
-    package.__path__ = [str(folder)]
+    package.__path__ = [str(folder.absolute())]  # a handler may change the working folder
     for name in [name for name in sys.modules if name.partition(".")[0] == package.__name__]:
         del sys.modules[name]
     sys.modules[package.__name__] = package
