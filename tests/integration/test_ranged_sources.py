@@ -118,7 +118,7 @@ def test_r6_a_raster_in_object_storage_is_cataloged_where_it_lies(tmp_path: Path
     item = RasterItem.model_validate_json(part.read_text())
     (output,) = item.outputs
     assert (item.id, output.href, output.version, output.sha256) == ("scene", SOURCE, version, None)
-    assert (output.kind, output.cloud_optimized) == ("raster", False), "it has no overviews"
+    assert (output.kind, output.drawn) == ("raster", False), "it has no overviews"
     assert bucket.read_bytes < local.stat().st_size / 2
     assert not (ctx.scratch / "sources").exists()
 

@@ -22,7 +22,7 @@ from anabranch.testing import FakeContext
 __all__ = ["TiledRaster", "read_mosaic", "tile_settings"]
 
 
-def tile_settings(side: int, **more: int) -> tuple[RasterSettings, ...]:
+def tile_settings(side: int, **more: Any) -> tuple[RasterSettings, ...]:
     """Tiles of this side."""
     return (RasterSettings(raster_tile_min_pixels=side, raster_tile_max_pixels=side, **more),)
 

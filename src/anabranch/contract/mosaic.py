@@ -11,7 +11,7 @@ from anabranch.geo.boxes import Box
 from anabranch.strict_model import StrictModel
 
 __all__ = [
-    "CLOUD_OPTIMIZED",
+    "DRAWN",
     "MOSAIC_TYPE",
     "EmptyTile",
     "Grid",
@@ -22,7 +22,7 @@ __all__ = [
     "Window",
 ]
 
-CLOUD_OPTIMIZED = "anabranch:cloud_optimized"  # of an asset: false where it can't be drawn
+DRAWN = "anabranch:drawn"  # of an asset: false if /raster does not draw it
 MOSAIC_TYPE = "application/vnd.anabranch.mosaic+json"
 MAX_LISTED_TILES = 10_000
 

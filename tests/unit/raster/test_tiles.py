@@ -196,7 +196,7 @@ def test_a_tile_that_the_disk_can_t_hold_is_refused_before_any_work(
     ],
 )
 def test_the_size_decides_whether_a_raster_becomes_tiles(
-    tmp_path: Path, tiling: Any, settings: dict[str, int], expected: bool
+    tmp_path: Path, tiling: Any, settings: dict[str, Any], expected: bool
 ) -> None:
     raster = tiled(tmp_path, hills(600, 700))
     ctx = FakeContext(tmp_path, settings=(RasterSettings(**settings),))

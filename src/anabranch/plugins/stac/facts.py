@@ -68,8 +68,8 @@ class Output(StrictModel):
     size: int = Field(ge=0)
     sha256: Sha256 | None = None
     version: str | None = Field(None, min_length=1, exclude_if=lambda version: version is None)
-    cloud_optimized: bool | None = Field(
-        None, description="False where it can't be drawn on a map.", exclude_if=lambda given: given is None
+    drawn: bool | None = Field(
+        None, description="False if no tiles are made of it.", exclude_if=lambda given: given is None
     )
     asset: str | None = Field(None, pattern=r"^[a-z][a-z0-9_-]{0,62}$")
     name: str | None = Field(None, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$")

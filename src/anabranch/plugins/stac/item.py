@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from pydantic import BaseModel
 
 from anabranch.canonical import Json, JsonObject
-from anabranch.contract.mosaic import CLOUD_OPTIMIZED
+from anabranch.contract.mosaic import DRAWN
 from anabranch.errors import InputError
 from anabranch.manifests.statement import Origin
 from anabranch.plugins.stac.facts import Band, Output, RasterItem
@@ -157,7 +157,7 @@ def _build_asset(output: Output, raster: RasterItem) -> JsonObject:
         "roles": ROLES.get(output.kind, ["metadata"]),
         "file:size": output.size,
         **_present({"file:checksum": SHA256 + output.sha256 if output.sha256 else None}),
-        **_present({CLOUD_OPTIMIZED: output.cloud_optimized}),
+        **_present({DRAWN: output.drawn}),
         **({"bands": [_build_band(band) for band in raster.bands]} if output.kind in ASSETS else {}),
     }
 

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from fastapi import Request
 
-from anabranch.contract.mosaic import CLOUD_OPTIMIZED
+from anabranch.contract.mosaic import DRAWN
 
 __all__ = ["OPENAPI", "Document", "add_layer", "add_predecessor", "add_tiles", "complete_landing", "root_of"]
 
@@ -50,7 +50,7 @@ def add_layer(collection: Document, items: Iterable[Document], root: str) -> Non
 
 def _has_raster(item: Document, root: str) -> bool:
     ours = [each for each in (item.get("assets") or {}).values() if str(each.get("href", "")).startswith(f"{root}/")]
-    drawn = (asset for asset in ours if asset.get(CLOUD_OPTIMIZED) is not False)
+    drawn = (asset for asset in ours if asset.get(DRAWN) is not False)
     return RASTER in {str(asset.get("type", "")).partition(";")[0] for asset in drawn}
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from anabranch.adapters.postgres.store.published_files import PublishedFile
 from anabranch.canonical import encode
-from anabranch.contract.mosaic import CLOUD_OPTIMIZED, MOSAIC_TYPE
+from anabranch.contract.mosaic import DRAWN, MOSAIC_TYPE
 from anabranch.errors import NotFound
 from anabranch.serving.etags import tag_of
 from anabranch.serving.objects import Objects, Remote
@@ -33,7 +33,7 @@ class Rasters:
     assets: Mapping[str, Any] = field(default_factory=dict)  # likewise, by the same names as the addresses
     version: str = ""  # a hash of everything that a response about them depends on
     pins: Mapping[str, str] = field(default_factory=dict)  # the versions of those that lie where others write
-    plain: tuple[str, ...] = ()  # assets that are no Cloud-Optimized GeoTIFFs, and are not drawn
+    plain: tuple[str, ...] = ()  # assets that are not drawn
 
 
 class Assets:
@@ -54,8 +54,9 @@ class Assets:
         if (wanted is None and rasters.plain) or name in rasters.plain:
             raise NotFound(
                 "asset.not_found",
-                f"{name or rasters.plain[0]} of item {item} is no Cloud-Optimized GeoTIFF, so it has no tiles",
-                remedy="Fetch the file, or publish it with process_raster.",
+                f"no tiles are made of {name or rasters.plain[0]} of item {item}",
+                remedy="Fetch the file, or publish it with process_raster. Operators can allow tiles of files "
+                "that were cataloged in place: raster_draw_in_place.",
             )
         if wanted is None or wanted not in addresses:
             known = ", ".join(addresses) or "none"
@@ -91,7 +92,7 @@ def _read(item: Mapping[str, Any], published: Mapping[str, PublishedFile]) -> Ra
     files = {name: published[address] for name, address in addresses.items()}
     content = encode([addresses, [file.sha256 or file.version for file in files.values()], assets, renders])
     pins = {name: file.version for name, file in files.items() if file.version}
-    plain = tuple(name for name, asset in item["assets"].items() if asset.get(CLOUD_OPTIMIZED) is False)
+    plain = tuple(name for name, asset in item["assets"].items() if asset.get(DRAWN) is False)
     return Rasters(addresses, renders, assets, tag_of(content).strip('"'), pins, plain)
 
 
@@ -106,7 +107,7 @@ def _is_raster(asset: object) -> bool:
     return (
         isinstance(asset, Mapping)
         and _media_type(asset) in RASTERS
-        and asset.get(CLOUD_OPTIMIZED) is not False
+        and asset.get(DRAWN) is not False
         and address_of(asset.get("href")) is not None
     )
 

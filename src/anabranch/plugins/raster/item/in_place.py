@@ -75,7 +75,8 @@ def _describe(file: ListedFile, ctx: Context) -> RasterItem:
     require_own_outputs([file.address], ctx)
     version = file.versions[file.address]
     ranges = open_ranges(ctx, file.address, version)
-    found = run_in_sandbox(ctx, "describe", Described, path=ranges, settings=ctx.settings(RasterSettings))
+    settings = ctx.settings(RasterSettings)
+    found = run_in_sandbox(ctx, "describe", Described, path=ranges, settings=settings)
     raster, grid = found.raster, found.projection
     span, _ = find_span(None, raster, ctx.storage.stat(file.address).modified)
     return RasterItem(
@@ -92,13 +93,13 @@ def _describe(file: ListedFile, ctx: Context) -> RasterItem:
         datetime=span.moment,
         start_datetime=span.start,
         end_datetime=span.end,
-        outputs=[_describe_file(file.address, version, ranges.size, found)],
+        outputs=[_describe_file(file.address, version, ranges.size, found, drawn=settings.raster_draw_in_place)],
         source=Source(name=raster.name, address=file.address, versions=file.versions),
         software=found.software,
     )
 
 
-def _describe_file(address: str, version: str, size: int, found: Described) -> Output:
+def _describe_file(address: str, version: str, size: int, found: Described, *, drawn: bool) -> Output:
     name, is_cog = PurePosixPath(address).name, found.cloud_optimized
     return Output(
         kind="cog" if is_cog else "raster",
@@ -108,5 +109,5 @@ def _describe_file(address: str, version: str, size: int, found: Described) -> O
         media_type=COG_TYPE if is_cog else MEDIA_TYPES.get(found.raster.driver, "application/octet-stream"),
         size=size,
         version=version,
-        cloud_optimized=None if is_cog else False,
+        drawn=None if is_cog and drawn else False,
     )
