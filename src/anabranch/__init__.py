@@ -34,7 +34,8 @@ if TYPE_CHECKING:
         Unavailable,
         ValidationError,
     )
-    from anabranch.workflows.functions import (
+    from anabranch.workflows.inputs import Input
+    from anabranch.workflows.python import (
         choose,
         end,
         expr,
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
         workflow,
         workflow_named,
     )
-    from anabranch.workflows.inputs import Input
     from anabranch.workflows.stages import Job, JobBase, JobDeclaration, TaskSpec, register_job
     from anabranch.workflows.work import Retry
 
@@ -102,7 +102,7 @@ _HOMES = (
     "anabranch.engine.worker.handler",
     "anabranch.engine.model",
     "anabranch.workflows.work",
-    "anabranch.workflows.functions",
+    "anabranch.workflows.python",
     "anabranch.workflows.inputs",
 )
 

@@ -16,28 +16,28 @@ import structlog
 from anabranch.adapters.objects.tiers import Place, open_storage
 from anabranch.adapters.postgres.handler_connections import HANDLER_CONNECTIONS, HandlerConnections
 from anabranch.adapters.postgres.schema.support import require_supported
+from anabranch.adapters.postgres.store.audited_objects import PostgresRecords
 from anabranch.adapters.postgres.store.inspection import CONNECTIONS as INSPECTION
-from anabranch.adapters.postgres.store.records import PostgresRecords
 from anabranch.adapters.postgres.store.storage_marks import PostgresMarks
 from anabranch.adapters.postgres.store.store import PostgresStore
 from anabranch.engine.model import SessionKind
 from anabranch.engine.orchestrator import Orchestrator
-from anabranch.engine.plugin import Registry, load_plugins
 from anabranch.engine.ports import Refused
-from anabranch.engine.retention import Purge, RetentionPeriods
-from anabranch.engine.session import Part, keep_session
-from anabranch.engine.worker.children import Children
+from anabranch.engine.registry import Registry, load_plugins
+from anabranch.engine.sessions.keep_session import Part, keep_session
+from anabranch.engine.sweeping.retention import Purge, RetentionPeriods
 from anabranch.engine.worker.dispatcher import WorkerOptions
-from anabranch.engine.worker.resources import HandlerResources
+from anabranch.engine.worker.handler_resources import HandlerResources
+from anabranch.engine.worker.processes.pool import HandlerProcesses
 from anabranch.engine.worker.scratch import clear_scratch, make_scratch
 from anabranch.engine.worker.worker import Worker
 from anabranch.errors import AnabranchError, Denied, Unavailable
-from anabranch.publishing import CONNECTIONS as PUBLISHING
+from anabranch.item_actions import CONNECTIONS as PUBLISHING
 from anabranch.settings import Settings, forget, plugin_settings
 from anabranch.storage.audit import PurgedObjects
+from anabranch.storage.large_results import Results
 from anabranch.storage.locations import AREAS
 from anabranch.storage.marks import join_storage
-from anabranch.storage.results import Results
 from anabranch.storage.tiers import Storage
 
 __all__ = [
@@ -219,7 +219,7 @@ async def _run_worker(settings: Settings, database_url: str) -> None:
     resources = handler_resources(settings, database_url, scratch)
     _clear_storage(resources)
     memory = settings.child_memory_mb * 2**20
-    children = Children(settings.slots, settings.plugins, memory=memory, resources=resources)
+    children = HandlerProcesses(settings.slots, settings.plugins, memory=memory, resources=resources)
     await children.warm()
     store = open_store(settings, database_url, "anabranch worker")
     queues = registry.serve(settings.queues)

@@ -11,17 +11,17 @@ from anabranch.adapters.postgres.store.reads import PostgresReads
 from anabranch.adapters.postgres.store.vitals import PostgresVitals
 from anabranch.app import READ_CONNECTIONS, joined, load_registry, open_results, open_store, open_tiers
 from anabranch.contract.workflows import Refusal, Reloaded
-from anabranch.controls import Controls
-from anabranch.engine.advancing import Advancer
-from anabranch.engine.live_session import LiveSession
+from anabranch.engine.advancing.advancer import Advancer
 from anabranch.engine.model import SessionId, SessionKind
-from anabranch.engine.plugin import Registry
 from anabranch.engine.ports import Submitted, TakenRight
-from anabranch.engine.session import keep_session
-from anabranch.engine.submission import Order
-from anabranch.engine.submitter import Submitter
+from anabranch.engine.registry import Registry
+from anabranch.engine.sessions.keep_session import keep_session
+from anabranch.engine.sessions.live_session import LiveSession
+from anabranch.engine.submitting.submission import Order
+from anabranch.engine.submitting.submitter import Submitter
 from anabranch.errors import AnabranchError, Conflict, Denied, Unavailable
-from anabranch.publishing import Publishing
+from anabranch.item_actions import ItemActions
+from anabranch.job_control import Controls
 from anabranch.settings import Settings
 from anabranch.storage.uploads import UploadParts, Uploads
 from anabranch.workflows.stages import Declaration
@@ -50,7 +50,7 @@ class Gateway:
         self.vitals = PostgresVitals(database_url, name="anabranch api vitals")
         self._store = open_store(settings, database_url, "anabranch api", checked=True)
         self.controls = Controls(self._store, self.reads, self._session_id, self._start, self._later)
-        self.publishing = Publishing(database_url, self.reads, timedelta(days=settings.restore_window_days))
+        self.publishing = ItemActions(database_url, self.reads, timedelta(days=settings.restore_window_days))
         self.keys = self._store.keys()
         self.inspection = Inspection(database_url)
         self._stop = asyncio.Event()

@@ -89,3 +89,11 @@ def test_the_bench_of_cogs_compares_us_with_the_driver() -> None:
     assert figures["raw_mb"] == pytest.approx(1.1)
     assert figures["ratio"] == pytest.approx(figures["mb_per_s"] / figures["plain_mb_per_s"], rel=0.1)
     assert 0 < figures["peak_mb"] < 1024
+
+
+def test_items_are_ingested_by_the_engine_and_by_pypgstac(catalog_url: str, tmp_path: Path) -> None:
+    figures = bench(catalog_url, tmp_path, "ingest", "--items", "50", "--rounds", "1", "--workers", "1")
+
+    assert (figures["items"], figures["rounds"]) == (50, 1)
+    assert figures["items_per_s"] == pytest.approx(50 / figures["wall_s"], rel=0.01)
+    assert figures["ratio"] == pytest.approx(figures["items_per_s"] / max(figures["pypgstac"].values()), abs=0.01)

@@ -136,6 +136,8 @@ def test_many_jobs_are_submitted_from_a_file_and_bad_lines_hurt_no_others(shell:
     assert "3 of 5 lines were refused" in done.stderr
     file.write_text('{"n": 3}\n')
     assert shell("submit hello_world --rerun --bulk", str(file)).stderr == "1 jobs were submitted\n"
+    again = shell("submit hello_world --bulk", str(file)).stderr
+    assert again == "0 jobs were submitted, and 1 existed already\n"
 
 
 def test_jobs_are_labelled_and_found_by_their_labels(shell: Shell, tmp_path: Path) -> None:
@@ -235,7 +237,9 @@ def test_events_are_followed_to_the_end(shell: Shell) -> None:
 
 def test_logs_are_followed_each_once_in_whatever_order_tasks_end(shell: Shell) -> None:
     job_id = shell("submit counts --rerun").stdout.strip()
-    lines = shell(f"logs {job_id[:12]} --follow").stdout.splitlines()
+    shown = shell(f"logs {job_id[:12]} --follow")
+    lines = shown.stdout.splitlines()
+    assert shown.stderr == f"job {job_id} completed\n"
     assert sorted(line for line in lines if "counted" in line) == [f"counted {index}" for index in range(4)]
     followed = [json.loads(line) for line in shell(f"logs {job_id} -f --json --index 2").stdout.splitlines()]
     assert followed == shell.json(f"logs {job_id} --index 2")
@@ -346,6 +350,10 @@ def test_status_without_a_job_shows_the_stack_and_logs_without_lines_say_why(she
 def test_a_submission_after_a_failed_job_says_how_to_retry_that(shell: Shell) -> None:
     job = json.loads(shell("submit fails --rerun --wait --json", code=7).stdout)["job_id"][:12]
     assert f"`anabranch retry {job}`" in shell("submit fails").stderr
+    assert f"test.impossible, raised at {shell.home.parent}/plugins/jobs.py:" in shell(f"status {job}").stdout
+    refused = shell(f"dead-letters replay {job}", code=6)
+    assert f"job {job} has a newer one of the same parameters" in refused.stdout
+    assert "1 of 1 jobs were not replayed" in refused.stderr
 
 
 def test_a_job_is_cancelled_once(shell: Shell) -> None:
@@ -418,6 +426,7 @@ def test_files_that_are_refused_or_fail_are_in_the_table_and_in_the_exit_code(sh
     refused = shell(f"submit hello_world -p n=@{tmp_path}", code=5)
     assert [line.split()[2] for line in refused.stdout.splitlines()] == ["STATUS", "refused", "refused"]
     assert "2 of 2 files were refused" in refused.stderr
+    assert f"{tmp_path}/b.tif was refused: n must be an integer" in refused.stderr
 
 
 def test_a_line_of_many_jobs_names_files_to_upload(shell: Shell, tmp_path: Path) -> None:

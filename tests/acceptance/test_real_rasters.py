@@ -38,7 +38,7 @@ def look(tmp_path: Path) -> Look:
         path = ROOT / folder / name
         if not path.is_file():
             pytest.skip(f"{name} is missing: apt-get install {debian}")
-        made = extract(path, tmp_path, Choice(**choice, verify="copy"), {}, RasterSettings(), lambda *_: None)
+        made = extract(path, tmp_path, Choice(**choice), {}, RasterSettings(), lambda *_: None)
         found = validate(tmp_path / made.file if made.file else path)
         return found.model_copy(update={"times": made.times or found.times, "warnings": made.notices})
 

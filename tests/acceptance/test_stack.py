@@ -136,7 +136,10 @@ def test_run_stops_what_it_started(stage: Stage) -> None:
     done = json.loads(stage.call("run", "hello_world", "-p", "n=2", "--json"))
     assert done["tasks"] == {"total": 4, "completed": 4, "failed": 0}
     assert stage.members() == []
-    stage.call("run", "hello_world", "-p", "n=0", code=5)
+    (stage.folder / "plugins" / "asks.yaml").write_text("workflow_id: asks\nnodes: {ask: {type: gate}}\n")
+    running = stage.start("run", "asks", "--timeout", "0.1")
+    _, said = running.communicate(timeout=PATIENCE_SECONDS)
+    assert (running.returncode, "continues with the next `anabranch up`" in said) == (8, True), said
     assert stage.members() == []
 
 

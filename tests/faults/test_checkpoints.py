@@ -15,7 +15,7 @@ import pytest
 from anabranch.adapters.postgres.schema.migrate import migrate
 from anabranch.embedded.cluster import Cluster
 from anabranch.embedded.home import Home
-from anabranch.engine.views import TaskDetail
+from anabranch.engine.read_models import TaskDetail
 from anabranch.plugins.demo.phases import make_artifact
 from tests.support.crew import Member, Stage, Start, open_stage
 from tests.support.waiting import wait_until_async

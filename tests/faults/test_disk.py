@@ -13,7 +13,7 @@ from anabranch.adapters.postgres.schema.migrate import migrate
 from anabranch.canonical import Json
 from anabranch.embedded.cluster import Cluster
 from anabranch.embedded.home import Home
-from anabranch.engine.submission import Order
+from anabranch.engine.submitting.submission import Order
 from anabranch.errors import Conflict, Unavailable
 from tests.support.campaign import open_campaign
 from tests.support.crew import Stage, Start, open_stage

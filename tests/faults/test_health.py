@@ -19,7 +19,7 @@ from anabranch.embedded.cluster import Cluster
 from anabranch.embedded.home import Home
 from anabranch.embedded.layout import ClusterLayout
 from anabranch.embedded.processes import working_in
-from anabranch.engine.lanes import internal_queue
+from anabranch.engine.advancing.lanes import internal_queue
 from tests.support.crew import Stage, Start, open_stage
 from tests.support.waiting import PATIENCE_SECONDS, wait_until_async
 

@@ -8,7 +8,7 @@ import pytest
 
 from anabranch.canonical import Json
 from anabranch.embedded.processes import marked
-from anabranch.engine.views import JobDetail
+from anabranch.engine.read_models import JobDetail
 from tests.support.crew import Member, Stage
 from tests.support.waiting import wait_until_async
 

@@ -112,9 +112,9 @@ def test_w5_e21_a_raster_outlives_the_death_of_its_worker_and_of_the_database(st
     assert job.succeeded, job.error
     (cog,) = [output for output in job.result["outputs"] if output["kind"] == "cog"]
     assert np.array_equal(tifffile.imread(stage.folder / "home" / cog["href"].replace("://", "/")), noise[0])
-    # What an attempt had put when it was cut off is a loser: found, and nothing worse.
+    # What an attempt had put when it was cut off is unaccepted: found, and nothing worse.
     found = json.loads(stage.call("storage", "audit", "--json"))["findings"]
-    assert {finding["fault"] for finding in found} <= {"loser"}, found
+    assert {finding["fault"] for finding in found} <= {"unaccepted"}, found
     assert job.result["items"]
 
 
@@ -159,7 +159,7 @@ def test_w5_e21_r2_a_raster_in_tiles_outlives_the_death_of_one_of_two_workers(st
     assert len(document.tiles) == 16
     check_pixels(MosaicSource(document, lambda file: home / file.address.replace("://", "/")))
     found = json.loads(stage.call("storage", "audit", "--json"))["findings"]
-    assert {finding["fault"] for finding in found} <= {"loser"}, found
+    assert {finding["fault"] for finding in found} <= {"unaccepted"}, found
 
 
 def check_pixels(mosaic: MosaicSource) -> None:

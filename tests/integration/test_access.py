@@ -375,7 +375,7 @@ async def test_s6_admin_routes_are_for_admins(api: httpx.AsyncClient, database_u
         problem(await api.post(redeploy + query, headers=bearing(admin)), 422, "request.unconfirmed")
 
 
-async def test_s6_a_redeployment_mends_what_was_done_to_functions(api: httpx.AsyncClient, database_url: str) -> None:
+async def test_s6_a_redeployment_repairs_what_was_done_to_functions(api: httpx.AsyncClient, database_url: str) -> None:
     admin = bearing(await make(database_url, Scope.ADMIN))
     assert (await api.get("/api/db/functions/test", headers=admin)).json()["ok"]
     with psycopg.connect(database_url, autocommit=True) as connection:

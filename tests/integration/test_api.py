@@ -18,7 +18,7 @@ from anabranch.api.main import create_app
 from anabranch.canonical import Json
 from anabranch.client import Client
 from anabranch.engine.model import Claim, Ended, Report, SessionId, SessionKind
-from anabranch.engine.sweeper import Sweeper
+from anabranch.engine.sweeping.sweeper import Sweeper
 from anabranch.errors import InputError, NotFound
 from anabranch.gateway import Gateway
 from anabranch.settings import Settings
@@ -789,6 +789,7 @@ async def test_o1_o2_a_sweeper_that_stopped_brings_health_down(
     await start_sweeping(engine)
     with psycopg.connect(database_url, autocommit=True) as connection:
         connection.execute("update app.duties set ticked_at = ticked_at - interval '21 seconds'")
+        connection.execute("update app.sessions set began_at = began_at - interval '1 hour'")
 
     answer = await api.get("/api/health")
 

@@ -8,9 +8,9 @@ import psycopg
 import pytest
 
 from anabranch.canonical import Json
-from anabranch.controls import RetryChoice
 from anabranch.engine.model import Checkpoint, Claim, Ended, JobState
-from anabranch.engine.views import TaskDetail
+from anabranch.engine.read_models import TaskDetail
+from anabranch.job_control import RetryChoice
 from tests.support.engine import EngineHarness, fan_out
 from tests.support.stack import Stack, open_stack
 from tests.support.waiting import wait_until_async

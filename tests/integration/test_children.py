@@ -1,4 +1,4 @@
-"""Children of a worker, without a worker."""
+"""The child processes of a worker, without a worker."""
 
 import asyncio
 import json
@@ -21,10 +21,10 @@ from anabranch.canonical import Json
 from anabranch.engine.model import ProgressReport, Purpose
 from anabranch.engine.policy import TaskPolicy
 from anabranch.engine.worker.captured_output import Printed
-from anabranch.engine.worker.child import Saved
-from anabranch.engine.worker.children import Child, ChildDied, Children
 from anabranch.engine.worker.context import TaskFacts
 from anabranch.engine.worker.perform import Call
+from anabranch.engine.worker.processes.handler_process import Saved
+from anabranch.engine.worker.processes.pool import Child, ChildDied, HandlerProcesses
 from anabranch.errors import TaskError
 from tests.support.waiting import PATIENCE_SECONDS
 
@@ -44,13 +44,13 @@ server.write_signed = die_once
 RUN = """
 import asyncio, json, sys
 from datetime import timedelta
-from anabranch.engine.worker.children import Children
+from anabranch.engine.worker.processes.pool import HandlerProcesses
 from anabranch.engine.worker.context import TaskFacts
 from anabranch.errors import TaskError
 from anabranch.engine.model import Purpose
 from anabranch.engine.policy import TaskPolicy
 from anabranch.engine.worker.perform import Call
-from anabranch.engine.plugin import load_plugins
+from anabranch.engine.registry import load_plugins
 
 class Listener:
     cancelled = stopping = False
@@ -63,7 +63,7 @@ class Listener:
 
 async def main(*plugins):
     load_plugins(plugins)
-    children = Children(1, plugins)
+    children = HandlerProcesses(1, plugins)
     await children.warm()
     await asyncio.sleep(1)  # for another child that would greet
     told = []
@@ -179,9 +179,9 @@ def steady(params, ctx):
 
 
 @pytest.fixture
-def children(tmp_path: Path) -> Iterator[Children]:
+def children(tmp_path: Path) -> Iterator[HandlerProcesses]:
     (tmp_path / "acts.py").write_text(ACTS)
-    made = Children(4, [str(tmp_path / "acts.py")])
+    made = HandlerProcesses(4, [str(tmp_path / "acts.py")])
     yield made
     made.close()
 
@@ -195,7 +195,9 @@ POLICY = TaskPolicy(timedelta(seconds=30))
 
 
 @pytest.mark.parametrize(("told", "heard"), [("stopping", "[true,false]"), ("cancelled", "[false,true]")])
-async def test_w3_a_handler_that_is_told_before_it_begins_hears_it(children: Children, told: str, heard: str) -> None:
+async def test_w3_a_handler_that_is_told_before_it_begins_hears_it(
+    children: HandlerProcesses, told: str, heard: str
+) -> None:
     """The child can't hear a signal for a call that it has not begun, and the worker may be told to stop before."""
     for alone in (True, False):
         listener = Listener(stopping=told == "stopping", cancelled=told == "cancelled")
@@ -203,7 +205,9 @@ async def test_w3_a_handler_that_is_told_before_it_begins_hears_it(children: Chi
         assert (performed.error, performed.result, listener.ended) == (None, heard, True)
 
 
-async def test_tf8_a_handler_that_kills_its_parent_kills_nobody_else(children: Children, tmp_path: Path) -> None:
+async def test_tf8_a_handler_that_kills_its_parent_kills_nobody_else(
+    children: HandlerProcesses, tmp_path: Path
+) -> None:
     began, file = tmp_path / "began", tmp_path / "file"
     beside = children.run(call("steady", 1, began=str(began), file=str(file)), POLICY, Listener(), alone=False)
     neighbour = asyncio.create_task(beside)
@@ -216,7 +220,7 @@ async def test_tf8_a_handler_that_kills_its_parent_kills_nobody_else(children: C
     assert (await neighbour).error is None
 
 
-async def test_tf8_children_that_die_with_their_server_say_so(children: Children, tmp_path: Path) -> None:
+async def test_tf8_children_that_die_with_their_server_say_so(children: HandlerProcesses, tmp_path: Path) -> None:
     began = tmp_path / "began"
     beside = children.run(call("steady", 1, began=str(began), file="never"), POLICY, Listener(), alone=False)
     neighbour = asyncio.create_task(beside)
@@ -228,7 +232,7 @@ async def test_tf8_children_that_die_with_their_server_say_so(children: Children
     assert (died.value.begun, died.value.orphaned) == (True, True)
 
 
-async def test_e9_a_child_that_died_while_it_was_idle_costs_the_next_call_nothing(children: Children) -> None:
+async def test_e9_a_child_that_died_while_it_was_idle_costs_the_next_call_nothing(children: HandlerProcesses) -> None:
     await children.warm()
     for child in children._idle:
         assert child.process.pid is not None
@@ -244,7 +248,7 @@ class Raced(list[Child]):
         return True
 
 
-async def test_b5_a_thread_that_finds_no_idle_child_left_makes_one(children: Children) -> None:
+async def test_b5_a_thread_that_finds_no_idle_child_left_makes_one(children: HandlerProcesses) -> None:
     children._idle = Raced()
     performed = await children.run(call("patient"), POLICY, Listener(stopping=True), alone=False)
     assert performed.error is None

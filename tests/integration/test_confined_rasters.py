@@ -83,7 +83,7 @@ def publish(sandbox: Sandbox, source: Path, scratch: Path, target: str | None = 
     looked = run("look", [source], path=str(source), options=asked, settings=settings)
     raster = Validated.model_validate(looked["raster"])
     options = CogOptions(
-        kind=raster.kind, profile=Profile.ANALYSIS, repairs=raster.mends, target_crs=target, memory_mb=256
+        kind=raster.kind, profile=Profile.ANALYSIS, repairs=raster.repairs, target_crs=target, memory_mb=256
     ).model_dump(mode="json")
     run("write", [source], source=str(source), target=str(cog), options=options)
     thumbnail = str(scratch / "thumbnail.png")

@@ -121,7 +121,7 @@ def test_ts2_a_missing_protection_is_reported_and_the_others_hold(tmp_path: Path
         with capture_logs() as logged, pytest.raises(TaskError, match="refused in the sandbox: socket"):
             bare.run("call_socket", {"path": "/nowhere"}, limits=LIMITS, writes=[tmp_path])
         assert logged[0] == {
-            "event": "sandbox.weak",
+            "event": "sandbox.partly_supported",
             "log_level": "warning",
             "missing": bare.find_protections().missing(),
         }

@@ -47,7 +47,7 @@ from anabranch.canonical import Json
 from anabranch.embedded.cluster import Cluster
 from anabranch.engine.model import Claim, Ended, JobState, SessionKind
 from anabranch.engine.orchestrator import Orchestrator
-from anabranch.engine.session import keep_session
+from anabranch.engine.sessions.keep_session import keep_session
 from anabranch.settings import Settings
 from anabranch.testing.postgres import Databases
 from tests.support.engine import EngineHarness, open_harness
@@ -381,7 +381,7 @@ def test_a_generated_client_calls_the_api(stack: Stack, tmp_path: Path) -> None:
         str(GENERATED / "run.py"),
         stack.url,
         stack.key.text,
-        JOB,
+        "hills",
         "hills.tif",
     ]
     answer = subprocess.run(

@@ -8,9 +8,10 @@ from datetime import timedelta
 import psycopg
 import pytest
 
-from anabranch.adapters.postgres.store.audit import audit
+from anabranch.adapters.postgres.store.invariants import audit
 from anabranch.canonical import Json
 from anabranch.engine.child_jobs import ChildJobs
+from anabranch.engine.job_retry import choose_retry
 from anabranch.engine.model import (
     Answer,
     Claim,
@@ -22,9 +23,8 @@ from anabranch.engine.model import (
     RetryAnswer,
     SignalAnswer,
 )
-from anabranch.engine.plugin import Registry
 from anabranch.engine.ports import Submission
-from anabranch.engine.retry import choose_retry
+from anabranch.engine.registry import Registry
 from anabranch.engine.task_parameters import Definitions
 from anabranch.testing.clock import Clock
 from anabranch.workflows.definition import Workflow
@@ -293,7 +293,7 @@ class TestGates:
 
 
 async def take_free(engine: EngineHarness) -> int:
-    from anabranch.engine.advancing import Advancer
+    from anabranch.engine.advancing.advancer import Advancer
 
     return await Advancer(engine.store, engine.session, engine.results).take_free()
 

@@ -133,6 +133,7 @@ async def test_an_older_job_is_not_retried_nor_planned(
     assert older != newest
     answer = await api.post(f"/api/jobs/{older}/retry", json={"dry_run": dry_run})
     assert (answer.status_code, answer.json()["code"]) == (409, "retry.older")
+    assert newest[:12] in answer.json()["detail"]
     answer = await api.post(f"/api/jobs/{newest}/retry", json={"dry_run": dry_run})
     assert answer.status_code == (200 if dry_run else 202)
 
@@ -156,6 +157,19 @@ async def test_dead_letters_are_listed_and_replayed(api: httpx.AsyncClient, engi
     assert [(one["job_id"], one["nodes"], one["replayed"]) for one in replayed.json()] == [(job_id, ["each"], True)]
     assert len(await claim(engine, 1)) == 1
     assert (await api.get("/api/dead-letters")).json()["items"] == []
+
+
+async def test_what_a_newer_job_took_the_place_of_is_no_dead_letter(
+    api: httpx.AsyncClient, engine: EngineHarness
+) -> None:
+    older, newest = await fail_one(api, engine), await fail_one(api, engine)
+    assert [one["job_id"] for one in (await api.get("/api/dead-letters")).json()["items"]] == [newest]
+    (named,) = (await api.post("/api/dead-letters/replay", json={"jobs": [older]})).json()
+    assert (named["replayed"], named["error"]["code"]) == (False, "retry.older")
+    (other,) = (await api.post("/api/dead-letters/replay", json={"jobs": [newest], "code": "no"})).json()
+    assert other["error"]["code"] == "retry.nothing_failed"
+    replayed = (await api.post("/api/dead-letters/replay", json={"workflow": "wide"})).json()
+    assert [(one["job_id"], one["replayed"]) for one in replayed] == [(newest, True)]
 
 
 async def test_a_replay_needs_a_choice(api: httpx.AsyncClient) -> None:

@@ -9,7 +9,7 @@ from psycopg.rows import TupleRow
 from typer.testing import CliRunner, Result
 
 from anabranch.adapters.postgres.connect import connect
-from anabranch.adapters.postgres.store.audit import GRACE, audit, checks
+from anabranch.adapters.postgres.store.invariants import GRACE, audit, checks
 from anabranch.cli.database.schema import audit_state
 from anabranch.cli.exit_codes import exit_code
 from anabranch.engine.model import Ended, LimitKind

@@ -10,7 +10,7 @@ from anabranch import InputError
 from anabranch.api.answers.build import build_job
 from anabranch.canonical import Json
 from anabranch.engine.model import JobState
-from anabranch.engine.views import JobDetail
+from anabranch.engine.read_models import JobDetail
 from tests.support.stack import Stack, open_stack
 
 pytestmark = pytest.mark.postgres

@@ -3,15 +3,17 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from datetime import timedelta
 
 import psycopg
 import pytest
 
 from anabranch.adapters.postgres.schema.migrate import reset
-from anabranch.adapters.postgres.store.audit import audit
+from anabranch.adapters.postgres.store.invariants import audit
 from anabranch.engine.model import Answer, Ended, InHand, JobState, NodeState, SessionKind
 from anabranch.engine.ports import Holdings, SessionGone
+from anabranch.engine.submitting.submission import IdempotencyKey, Submission
 from anabranch.errors import Conflict
 from anabranch.testing.clock import Clock
 from anabranch.workflows.definition import Workflow
@@ -170,6 +172,24 @@ async def test_e15_a_job_that_failed_can_be_run_again(engine: EngineHarness) -> 
     third = await engine.submit(fan_out(1), rerun=True)
     assert second.created
     assert len({first.job_id, second.job_id, third.job_id}) == 3
+
+
+async def test_e15_a_completed_job_of_a_workflow_that_says_rerun_answers_for_no_other(engine: EngineHarness) -> None:
+    """One that still runs does, and so does what a key was answered with."""
+    again = replace(fan_out(1), rerun=True)
+    key = IdempotencyKey("k", "request", timedelta(hours=1))
+    asked = Submission(again, {}, "test", 5, rerun=False, correlation_id="c", key=key)
+    first = await engine.submit(again)
+    keyed = await engine.store.submit(asked, engine.session)
+    assert [keyed.job_id, await engine.store.find_repeats([replace(asked, key=None)])] == [first.job_id, [True]]
+
+    await engine.finish(await engine.claim())
+    await engine.finish(await engine.claim())
+    assert await engine.state(first.job_id) is JobState.COMPLETED
+    assert await engine.store.find_repeats([replace(asked, key=None)]) == [False]
+    second = await engine.submit(again)
+    assert (second.created, second.job_id == first.job_id) == (True, False)
+    assert (await engine.store.submit(asked, engine.session)).job_id == first.job_id
 
 
 async def test_e9_a_retried_task_waits_and_keeps_its_count(engine: EngineHarness, clock: Clock) -> None:

@@ -19,7 +19,6 @@ from anabranch.api.health.diagnosis import diagnose
 from anabranch.app import open_results
 from anabranch.canonical import encode
 from anabranch.engine.child_jobs import ChildJobs
-from anabranch.engine.live_session import HeldTask, LiveSession
 from anabranch.engine.model import (
     Answer,
     AttemptProgress,
@@ -32,11 +31,12 @@ from anabranch.engine.model import (
     Report,
     SessionKind,
 )
-from anabranch.engine.plugin import Registry
 from anabranch.engine.ports import ClaimRequest, Holdings, Refused, Submission
+from anabranch.engine.registry import Registry
+from anabranch.engine.sessions.live_session import HeldTask, LiveSession
 from anabranch.engine.task_parameters import Definitions
-from anabranch.engine.worker.children import Children
 from anabranch.engine.worker.dispatcher import WorkerOptions
+from anabranch.engine.worker.processes.pool import HandlerProcesses
 from anabranch.engine.worker.reporter import Reporter
 from anabranch.engine.worker.runner import Runner
 from anabranch.engine.worker.worker import TaskLoop
@@ -133,7 +133,7 @@ async def test_a1_a_report_that_always_fails_shows_its_reason_while_others_are_s
     await engine.submit(fan_out(3))
     claims, live = await engine.claim(), LiveSession(engine.session)
     live.tasks |= {claim.key: HeldTask(claim, 0.0) for claim in claims}
-    with closing(Children(1, [])) as children:
+    with closing(HandlerProcesses(1, [])) as children:
         results = open_results(Settings(home=tmp_path))
         runner = Runner(engine.store, Registry(), children, results, tmp_path, engine.session)
         loop = TaskLoop(engine.store, runner, live, WorkerOptions([], 1, timedelta(0), tmp_path))

@@ -71,6 +71,19 @@ def test_p5_a_link_keeps_its_bytes_when_the_item_is_replaced(
     assert served.client.get(href).json()["assets"]["data"]["href"] == first
 
 
+def test_p5_items_that_share_an_object_have_links_and_predecessors_of_their_own(
+    served: Served, handler: Connection[Any], home: Path
+) -> None:
+    put_item(handler, home, "zed", "first")
+    put_item(handler, home, "zed", "second")
+    put_item(handler, home, "able", "second", file="zed")
+    items = served.client.get("/stac/collections/heights/items").json()["features"]
+    links = {item["id"]: {link["rel"] for link in item["links"]} for item in items}
+    assert ("predecessor-version" in links["zed"], "predecessor-version" in links["able"]) == (True, False)
+    act(handler, "withdraw", "heights", "zed", ANN)
+    assert served.client.get({item["id"]: item["assets"]["data"]["href"] for item in items}["able"]).text == "second"
+
+
 def test_p5_what_was_withdrawn_is_gone_until_it_is_restored(
     served: Served, handler: Connection[Any], home: Path
 ) -> None:
@@ -82,7 +95,7 @@ def test_p5_what_was_withdrawn_is_gone_until_it_is_restored(
     assert [(answer.status_code, answer.json()["code"]) for answer in answers] == [(410, "file.gone")] * 2
     assert "replaced_by" not in answers[0].json()
     assert served.client.get("/stac/collections/heights/items/gone").status_code == 404
-    assert served.client.get("/api/items/heights/gone").status_code == 404
+    assert served.client.get("/api/items/heights/gone").status_code == 410
     act(handler, "restore", "heights", "gone", ANN)
     assert served.client.get(links[0]).text == "bbbb"
 

@@ -68,6 +68,7 @@ OPS = [
     "a_equals",
     "x",
 ]
+SOUGHT = ("collections", "ids", "bbox", "datetime", "filter", "filter-lang")
 Request = tuple[str, str, dict[str, Any]]
 
 
@@ -260,6 +261,8 @@ class Draw(random.Random):
             "statistics",
             "info",
         ]
+        layer = self.choice([*parts[:2], f"{grid}/tilejson.json"])
+        sought = {name: text for name, text in self.search().items() if name in SOUGHT}
         raster = ITEM + f"{item}/{self.choice([*parts, f'{grid}/tilejson.json'])}"
         yaml = {"content": self.yaml(), "headers": {"Content-Type": "application/yaml"}}
         whole = {"filter": self.json(), "intersects": self.geometry(), "query": {"a": {"eq": self.json(3)}}}
@@ -278,6 +281,8 @@ class Draw(random.Random):
             ("POST", "/stac/search", {**sent, "headers": {"Content-Type": self.choice(["application/json", "x"])}}),
             ("GET", raster, {"params": self.drawing()}),
             ("GET", raster, {"params": self.drawing()}),
+            ("GET", f"/raster/collections/{self.choice(['scenes', item])}/{layer}", {"params": self.drawing()}),
+            ("GET", f"/raster/search/{layer}", {"params": self.choice([{}, self.drawing()]) | sought}),
             ("POST", "/api/workflows/validate", yaml),
             ("POST", "/api/jobs", {"json": {"workflow": self.choice(WORDS), "parameters": {"x": self.names()}}}),
             ("GET", "/api/jobs", {"params": {self.choice(["before", "limit", "status", "workflow"]): self.number()}}),

@@ -14,7 +14,7 @@ from anabranch.adapters.postgres.handler_connections import ACTIVE_CONNECTIONS, 
 from anabranch.adapters.postgres.store.storage_marks import PostgresMarks
 from anabranch.app import handler_resources, open_tiers
 from anabranch.canonical import Json
-from anabranch.engine.views import TaskDetail
+from anabranch.engine.read_models import TaskDetail
 from anabranch.errors import AnabranchError
 from anabranch.settings import Settings, load_settings, origins
 from anabranch.storage.attempt_keys import parse_key

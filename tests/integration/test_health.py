@@ -16,7 +16,7 @@ from psycopg import AsyncConnection
 
 from anabranch.api.main import create_app
 from anabranch.engine.model import Ended, Report, SessionKind
-from anabranch.engine.sweeper import Sweeper
+from anabranch.engine.sweeping.sweeper import Sweeper
 from anabranch.settings import Settings
 from tests.support.engine import EngineHarness
 from tests.support.proxy import Proxy
@@ -88,6 +88,23 @@ async def test_o1_a_queue_that_no_worker_serves_shows_and_clears(api: httpx.Asyn
 
     await engine.store.open_session(SessionKind.WORKER, ["far"], 1, timedelta(seconds=60))
     assert await unwell(api) == {}
+
+
+async def test_o2_a_stack_that_was_down_for_long_is_not_late(api: httpx.AsyncClient, database_url: str) -> None:
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute("update app.duties set ticked_at = ticked_at - interval '1 hour'")
+        assert await unwell(api) == {}
+        connection.execute("update app.sessions set began_at = began_at - interval '30 minutes'")
+    assert (await unwell(api)).keys() == {"sweeper"}
+
+
+async def test_g5_a_plugin_that_was_refused_shows(settings: Settings, database_url: str, orchestrator: None) -> None:
+    (Path(settings.plugins[0]) / "means.py").write_text("def means(:\n")
+    async with serving(settings, database_url) as api:
+        part = (await unwell(api))["plugins"]
+        answer = await api.post("/api/jobs/submit/folder_means")
+    assert (part["status"], "means.py was refused: SyntaxError" in part["detail"]) == ("degraded", True)
+    assert "line 1" in answer.json()["detail"]
 
 
 async def test_o1_a_handler_that_workers_lack_shows_and_clears(api: httpx.AsyncClient, engine: EngineHarness) -> None:

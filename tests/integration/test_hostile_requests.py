@@ -80,7 +80,7 @@ def problem(answer: httpx.Response, status: int, code: str) -> dict[str, Any]:  
     return body
 
 
-@pytest.mark.parametrize("path", ["/stac/search", "/stac/collections/scenes/items"])
+@pytest.mark.parametrize("path", ["/stac/search", "/stac/collections/scenes/items", "/raster/search/point/9.05,46.95"])
 @pytest.mark.parametrize(
     "text",
     [

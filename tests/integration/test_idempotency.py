@@ -15,7 +15,7 @@ from anabranch.adapters.postgres.connect import connect
 from anabranch.api.main import create_app
 from anabranch.engine.model import JobState, SessionKind
 from anabranch.engine.ports import KeyTaken
-from anabranch.engine.submission import IdempotencyKey, Submission
+from anabranch.engine.submitting.submission import IdempotencyKey, Submission
 from anabranch.errors import Unavailable
 from anabranch.settings import Settings
 from anabranch.testing.clock import Clock

@@ -6,8 +6,8 @@ import pytest
 
 from anabranch.canonical import Json
 from anabranch.engine.model import JobState
-from anabranch.engine.submission import Order
-from anabranch.engine.views import JobDetail
+from anabranch.engine.read_models import JobDetail
+from anabranch.engine.submitting.submission import Order
 from tests.support.replay import Replayed, replay
 from tests.support.stack import Stack, open_stack
 

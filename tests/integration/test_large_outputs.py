@@ -9,7 +9,7 @@ import pytest
 
 from anabranch.adapters.postgres.store import store
 from anabranch.adapters.postgres.store.store import PostgresStore
-from anabranch.engine import known_values, outputs
+from anabranch.engine.advancing import known_values, node_outputs
 from anabranch.engine.model import JobState
 from anabranch.errors import Unavailable
 from tests.support.stack import Stack, open_stack
@@ -120,7 +120,7 @@ def measure(params: dict) -> dict:
 @pytest.fixture
 async def stack(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Stack]:
     """A stack whose expressions may look into a megabyte and a half, and that stages a fan-out in small batches."""
-    monkeypatch.setattr(outputs, "MAX_OUTPUT_BYTES", 1_500_000)
+    monkeypatch.setattr(node_outputs, "MAX_OUTPUT_BYTES", 1_500_000)
     monkeypatch.setattr(known_values, "MAX_OUTPUT_BYTES", 1_500_000)
     monkeypatch.setattr(store, "STAGED_BYTES", 200_000)
     plugins = tmp_path / "plugins"

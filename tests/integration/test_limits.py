@@ -183,7 +183,7 @@ def test_ts8_an_answer_that_is_not_read_is_given_up(slow: Served) -> None:
                 pass
             except ConnectionError:
                 break
-            if "connection.unread" in slow.log.read_text():
+            if "connection.client_not_reading" in slow.log.read_text():
                 break
         else:
             pytest.fail("the connection was never closed")

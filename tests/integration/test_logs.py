@@ -9,7 +9,7 @@ import pytest
 from anabranch.adapters.postgres.connect import connect
 from anabranch.adapters.postgres.database import query_text
 from anabranch.engine.model import Claim, Ended, Job, Report
-from anabranch.engine.views import Trace
+from anabranch.engine.read_models import Trace
 from tests.support.engine import EngineHarness, fan_out
 
 pytestmark = pytest.mark.postgres

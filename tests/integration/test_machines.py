@@ -12,7 +12,7 @@ import pytest
 from pydantic import SecretStr
 
 from anabranch.canonical import Json
-from anabranch.engine.submission import Order
+from anabranch.engine.submitting.submission import Order
 from anabranch.gateway import Gateway
 from anabranch.settings import Settings
 from anabranch.storage.locations import StorageLocations

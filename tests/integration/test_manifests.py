@@ -14,14 +14,16 @@ from psycopg.rows import TupleRow
 
 from anabranch.adapters.postgres.connect import Role, connect
 from anabranch.canonical import Json
+from anabranch.cli.items import verify
 from anabranch.cli.main import call
 from anabranch.embedded.cluster import Cluster
+from anabranch.manifests.envelope import open_envelope
 from anabranch.manifests.signing_key import SigningKey
 from anabranch.manifests.statement import Origin
 from anabranch.plugins.stac.catalog import ensure_collection, publish
 from anabranch.plugins.stac.collection import CollectionFacts
 from anabranch.plugins.stac.handlers import build_publications
-from anabranch.plugins.stac.manifest import sign_manifest
+from anabranch.plugins.stac.manifest import sign_raster
 from anabranch.testing.postgres import Databases
 from tests.support.items import raster_item
 from tests.support.serving import JOB, Served, serve_api
@@ -78,7 +80,7 @@ def publish_item(url: str, home: Path, name: str, version: str = "2", content: b
         "sha256": sha256(content).hexdigest(), "media_type": "image/tiff",
     }  # fmt: skip
     origin = Origin(JOB, "process_raster", "ab" * 32, handlers={"cogs.make": [version]})
-    sign = partial(sign_manifest, origin, SigningKey.open(home / "signing-key.pem"))
+    sign = partial(sign_raster, origin, SigningKey.open(home / "signing-key.pem"))
     rasters = [raster_item(name, outputs=[output])]
     with connect(url, Role.HANDLER) as handler:
         publish(handler, "heights", JOB, list(build_publications("heights", rasters, Origin(JOB), sign)))
@@ -98,6 +100,23 @@ def test_an_item_is_what_its_manifest_says_until_a_byte_changes(run: Run, url: s
     assert (code, results(found)) == (6, {"whole.tif": "changed"})
     path.unlink()
     assert results(run("verify", "heights/whole")[1]) == {"whole.tif": "missing"}
+
+
+def test_an_item_that_is_replaced_while_it_is_verified_is_no_failure(
+    run: Run, url: str, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish_item(url, home, "moving")
+    versions = iter("34")
+
+    def open_and_replace(*given: Any) -> Any:
+        for version in versions:
+            publish_item(url, home, "moving", version, content=version.encode())
+            break
+        return open_envelope(*given)
+
+    monkeypatch.setattr(verify, "open_envelope", open_and_replace)
+    code, found = run("verify", "heights/moving")
+    assert (code, results(found)) == (0, {"moving.tif": "ok"})
 
 
 def test_a_catalog_that_shows_other_checksums_is_found(run: Run, url: str, home: Path) -> None:
@@ -140,6 +159,9 @@ def test_files_are_verified_without_a_stack(run: Run, url: str, home: Path, tmp_
     path.write_bytes(b"other")
     assert run(*words)[0] == 6
     assert run(*words[:2])[1]["code"] == "usage"
+    for name in ("missing.json", tmp_path / "missing.json", "./missing.json"):
+        code, error = run("verify", name)
+        assert (code, error["code"], error["message"]) == (3, "file.not_found", f"there is no file {name}")
 
 
 def test_what_an_old_handler_made_is_listed(run: Run, url: str, home: Path) -> None:

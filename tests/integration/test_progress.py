@@ -11,7 +11,7 @@ import pytest
 
 from anabranch.api.answers.build import build_job, build_task
 from anabranch.engine.model import AttemptOutput, AttemptProgress, ProgressReport
-from anabranch.engine.views import JobDetail, TaskDetail
+from anabranch.engine.read_models import JobDetail, TaskDetail
 from tests.support.engine import EngineHarness, fan_out
 from tests.support.stack import Stack, open_stack
 from tests.support.waiting import PATIENCE_SECONDS, wait_until_async

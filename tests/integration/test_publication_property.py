@@ -15,9 +15,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from psycopg import Connection
 
 from anabranch.adapters.postgres.connect import Role, connect
-from anabranch.adapters.postgres.store.files import PostgresFiles
+from anabranch.adapters.postgres.store.audited_objects import PostgresRecords
+from anabranch.adapters.postgres.store.published_files import PostgresFiles
 from anabranch.adapters.postgres.store.reads import PostgresReads
-from anabranch.adapters.postgres.store.records import PostgresRecords
 from anabranch.app import open_purge, open_tiers
 from anabranch.errors import AnabranchError, Conflict, Gone, NotFound
 from anabranch.plugins.stac.catalog import Action, By, act, ensure_collection

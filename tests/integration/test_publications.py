@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,16 @@ from anabranch.adapters.postgres.schema.migrate import migrate
 from anabranch.canonical import Json
 from anabranch.engine.model import Attempt, TaskKey
 from anabranch.errors import AnabranchError, Conflict, Denied, Interrupted, NotFound, Transient
-from anabranch.plugins.stac.catalog import Acted, Action, By, Publication, act, ensure_collection, publish
+from anabranch.plugins.stac.catalog import (
+    Acted,
+    Action,
+    By,
+    Publication,
+    act,
+    ensure_collection,
+    publish,
+    remove_collection,
+)
 from anabranch.plugins.stac.collection import CollectionFacts
 from anabranch.plugins.stac.item import Origin, build_item, find_outputs
 from anabranch.plugins.stac.rebuild import check, rebuild
@@ -65,7 +74,7 @@ def change(connection: Connection[Any], action: Action, by: By = ANN, **given: A
 def history(login: Connection[Any]) -> list[tuple[int, str, int, str]]:
     """Number, action, the number of what it shows, and who did it, of each publication."""
     rows = """select p.number, p.action::text, s.number, p.actor from app.publications p
-                join app.publications s on s.id = p.source order by p.number"""
+                join app.publications s on s.id = p.source where p.kind = 'item' order by p.number"""
     return login.execute(rows).fetchall()
 
 
@@ -94,6 +103,22 @@ def add_job(login: Connection[Any], job: str, scope: str, parent: str | None = N
         " where job_id = %s",
         [Jsonb({"by": by} if by else {}), job],
     )
+
+
+def test_p5_of_two_who_saw_the_same_number_one_publishes_and_may_repeat_it(
+    handler: Connection[Any], login: Connection[Any]
+) -> None:
+    def try_publish(job: str) -> tuple[str, ...]:
+        return publish(handler, "heights", job, [publication(job)], expected=0).changed
+
+    assert try_publish(A) == ("dem",)
+    with pytest.raises(Conflict, match="is at number 1 by now, not 0") as refused:
+        try_publish(B)
+    assert refused.value.code == "publication.moved"
+    assert try_publish(A) == (), "an attempt that repeats is no other"
+    change(handler, "withdraw")
+    assert try_publish(A) == ()
+    assert [number for number, *_ in history(login)] == [1, 2]
 
 
 def test_p5_every_action_has_the_next_number_and_its_content_comes_back(
@@ -193,6 +218,41 @@ def test_retention_removes_only_objects_that_jobs_made(handler: Connection[Any],
     assert login.execute("select tier, key from app.expired_objects").fetchall() == [("silver", f"jobs/{B}/dem.tif")]
 
 
+def expire(login: Connection[Any]) -> list[str]:
+    """Let retention begin with what was replaced: the objects that it is about to remove."""
+    login.execute("update app.former_publications set hidden_at = '2000-01-01'")
+    login.execute("select app.expire_publications('1 day', '1 day', 10)")
+    return [address for (address,) in login.execute("select app.find_expired_objects(10)")]
+
+
+def test_p5_an_object_that_is_being_removed_is_not_published_again(
+    handler: Connection[Any], login: Connection[Any]
+) -> None:
+    put(handler, A)
+    put(handler, B)
+    assert expire(login) == [f"silver://jobs/{A}/dem.tif"]
+    shared = replace(publication(C), outputs=publication(A).outputs)
+    with pytest.raises(Conflict) as caught:
+        publish(handler, "heights", C, [shared])
+    assert (caught.value.code, shown(login)) == ("publication.expired", ["b"])
+
+
+def test_p5_an_object_that_is_being_published_is_not_removed(
+    catalog_url: str, handler: Connection[Any], login: Connection[Any]
+) -> None:
+    put(handler, A)
+    put(handler, B)
+    shared = replace(publication(C, "other"), outputs=publication(A).outputs)
+    with connect(catalog_url, Role.HANDLER) as other:
+        other.execute("begin")
+        publish(other, "heights", C, [shared])
+        login.execute("set statement_timeout = '5s'")
+        assert expire(login) == []
+        other.execute("commit")
+    assert login.execute("select app.find_expired_objects(10)").fetchall() == []
+    assert login.execute("select from app.expired_objects").fetchall() == [], "it is used again"
+
+
 def test_p5_an_attempt_that_repeats_does_not_undo_what_came_after(
     handler: Connection[Any], login: Connection[Any]
 ) -> None:
@@ -242,7 +302,29 @@ def test_e3_a_lost_attempt_changes_nothing(handler: Connection[Any], login: Conn
         publish(handler, "heights", B, [publication(B)], lost)
     with pytest.raises(Interrupted):
         change(handler, "withdraw", By(job_id=B), attempt=lost)
+    with pytest.raises(Interrupted):
+        ensure_collection(handler, CollectionFacts(id="rivers"), By(job_id=B), lost)
+    with pytest.raises(Interrupted):
+        ensure_collection(handler, CollectionFacts(id="heights", title="Taken over"), By(job_id=B), lost)
     assert (len(history(login)), shown(login)) == (1, ["a"])
+    assert login.execute("select id, document ->> 'title' from app.collections").fetchall() == [("heights", None)]
+
+
+def test_p7_every_change_of_a_collection_is_recorded_with_who_made_it(
+    handler: Connection[Any], login: Connection[Any]
+) -> None:
+    add_job(login, A, "roads", by="rita (k1)")
+    for title in ("Rivers", "Rivers", "Streams"):
+        ensure_collection(handler, CollectionFacts(id="rivers", title=title), By(job_id=A, actor="somebody else"))
+    remove_collection(handler, "rivers", By(actor="ann"))
+    ensure_collection(handler, CollectionFacts(id="rivers"))
+    rows = """select number, action::text, actor, at <= now(), body ->> 'title' from app.publications
+               where kind = 'collection' and key = 'rivers' order by number"""
+    assert login.execute(rows).fetchall() == [
+        (1, "publish", "rita (k1)", True, "Rivers"), (2, "replace", "rita (k1)", True, "Streams"),
+        (3, "withdraw", "ann", True, "Streams"), (4, "publish", "anabranch", True, None),
+    ]  # fmt: skip
+    assert check(login) == []
 
 
 def at_once(url: str, *works: Callable[[Connection[Any]], object]) -> list[object]:
@@ -327,7 +409,8 @@ def test_o4_what_an_earlier_release_published_becomes_the_first_publication(
 ) -> None:
     """And its processes go on: they read what they know, and publish."""
     earlier = tmp_path / "src" / "adapters" / "postgres"
-    shutil.copytree(ROOT, earlier, ignore=shutil.ignore_patterns("*.py", "functions", "views", "0023_*", "grants.sql"))
+    later = shutil.ignore_patterns("*.py", "functions", "views", "002[3-9]_*", "grants.sql")
+    shutil.copytree(ROOT, earlier, ignore=later)
     (earlier / "functions").mkdir()
     (earlier / "views").mkdir()
     (earlier / "grants.sql").write_text("select 1;")

@@ -21,13 +21,14 @@ from anabranch.plugins.raster.formats.models import Choice
 from anabranch.plugins.raster.formats.prepare import prepare
 from anabranch.plugins.raster.formats.sources import pin_source
 from anabranch.plugins.raster.handler_models import ValidateParams
-from anabranch.plugins.raster.handlers import validate
+from anabranch.plugins.raster.handlers import preflight, validate
 from anabranch.plugins.raster.models import Checked, CogOptions, Kind, ValidateOptions, Window, Written
+from anabranch.plugins.raster.request import RasterRequest
 from anabranch.plugins.raster.sandbox_calls import run_in_sandbox, sandbox_folder
 from anabranch.plugins.raster.settings import RasterSettings
 from anabranch.plugins.storage.handlers import StageParams, stage
 from anabranch.sandbox import Limits, Sandbox
-from anabranch.storage.ranges import Ranges
+from anabranch.storage.ranged_object import Ranges
 from anabranch.testing import FakeContext
 from anabranch.testing.tier_suite import ODD
 from tests.support.huge_tiff import SIDE, SIZE, TILE, pixels_at, serve_huge_tiff
@@ -138,6 +139,25 @@ def test_only_large_tiled_tiffs_in_object_storage_are_pinned(tmp_path: Path, s3:
     assert pin("silver://in/tiled.tif") is None  # a folder of this machine
     small, _ = context(tmp_path / "small", s3, RasterSettings(raster_ranged_mb=64))
     assert pin("bronze://in/tiled.tif", small) is None
+
+
+@pytest.mark.parametrize(
+    ("aux", "ranged"),
+    [
+        ("<PAMRasterBand band='1'><Metadata><MDI key='STATISTICS_MEAN'>4</MDI></Metadata></PAMRasterBand>", True),
+        ("<PAMRasterBand band='1'><Description>height</Description></PAMRasterBand>", False),
+        ("<Odd/>", True),
+    ],
+)
+def test_only_a_sidecar_that_is_used_keeps_a_source_from_being_read_by_ranges(
+    tmp_path: Path, s3: Cloud, aux: str, ranged: bool
+) -> None:
+    ctx, bucket = context(tmp_path, s3)
+    bucket.upload("in/scene.tif", make_raster(tmp_path / "scene.tif", hills(), **TILED))
+    bucket.put("in/scene.tif.aux.xml", f"<PAMDataset>{aux}</PAMDataset>".encode())
+    plan = preflight(RasterRequest(source=SOURCE, collection="a"), ctx)
+    assert (plan.pin is not None, len(plan.sidecars)) == ((True, 0) if ranged else (False, 1))
+    assert [warning.code for warning in plan.warnings] == (["raster.sidecar_unused"] if "Odd" in aux else [])
 
 
 def test_a_source_that_is_replaced_meanwhile_is_refused(tmp_path: Path, s3: Cloud) -> None:

@@ -14,13 +14,13 @@ from psycopg import Connection
 from psycopg.rows import TupleRow, dict_row
 from rasterio.transform import from_origin
 
-from anabranch.adapters.postgres.store.records import PostgresRecords
+from anabranch.adapters.postgres.store.audited_objects import PostgresRecords
 from anabranch.app import open_tiers
 from anabranch.canonical import Json
 from anabranch.embedded.cluster import Cluster
 from anabranch.engine.model import JobState
-from anabranch.engine.submission import Order
-from anabranch.engine.views import JobDetail
+from anabranch.engine.read_models import JobDetail
+from anabranch.engine.submitting.submission import Order
 from anabranch.settings import Settings
 from anabranch.storage.audit import Audit, Finding
 from anabranch.testing.postgres import Databases
@@ -96,7 +96,7 @@ def collections(url: str, name: str) -> list[Any]:
 
 
 def numbers(url: str, collection: str) -> dict[str, int]:
-    query: LiteralString = "select key, number from app.publication_keys where key like %s || '/%%'"
+    query: LiteralString = "select key, number from app.publication_keys where kind = 'item' and key like %s || '/%%'"
     return {row["key"]: row["number"] for row in rows(url, query, collection)}
 
 

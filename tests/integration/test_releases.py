@@ -267,7 +267,7 @@ async def test_o4_what_runs_under_the_limits_of_an_older_database_is_counted(
     run(database_url, UNDO_PUBLICATIONS, Role.OWNER)
     run(database_url, "delete from app.migrations where name >= '0022'")
     run(database_url, "update app.deployment set release = 48, functions_checksum = 'of release 48'")
-    assert migrate(database_url).migrations == ("0022_limits", "0023_publications")
+    assert migrate(database_url).migrations == ("0022_limits", "0023_publications", "0024_made_from")
 
     summed = "select kind, name, (app.read_running(kind, name)).running from app.limits order by 1, 2"
     assert run(database_url, summed) == [("handler", "do", 3), ("handler", "other", 0), ("queue", "default", 3)]

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -18,12 +18,12 @@ from anabranch.adapters.postgres.store.retention import BATCH_BYTES, BATCH_ROWS
 from anabranch.adapters.postgres.store.store import PostgresStore
 from anabranch.engine.child_jobs import ChildJobs
 from anabranch.engine.model import Claim, Ended, Report
-from anabranch.engine.plugin import Registry
 from anabranch.engine.ports import Submission, Survey
-from anabranch.engine.retention import PURGE_INTERVAL, Purge, Purged, Retention, RetentionPeriods
+from anabranch.engine.registry import Registry
+from anabranch.engine.sweeping.retention import PURGE_INTERVAL, Purge, Purged, Retention, RetentionPeriods
 from anabranch.engine.task_parameters import Definitions
 from anabranch.errors import Conflict, NotFound
-from anabranch.storage.results import Results
+from anabranch.storage.large_results import Results
 from anabranch.storage.tiers import Page
 from anabranch.testing.clock import Clock
 from anabranch.workflows.definition import Workflow
@@ -457,6 +457,29 @@ async def test_o5_without_a_time_jobs_stay_for_ever(engine: EngineHarness, resul
     assert await do(purge) == Purged()
     assert await purge.survey() == Survey()
     assert await engine.state(job_id) == "completed"
+
+
+async def test_e13_an_object_that_cannot_be_removed_keeps_no_other(
+    engine: EngineHarness, results: Results, database_url: str
+) -> None:
+    query(
+        database_url,
+        "insert into app.expired_objects"
+        " select 'silver', 'jobs/x/' || to_char(n, 'fm0000') from generate_series(1, 450) n",
+    )
+    stuck = {f"silver://jobs/x/{n:04}" for n in (*range(1, 101), 250)}
+
+    def delete(addresses: Sequence[str]) -> None:
+        if stuck & set(addresses):
+            raise PermissionError("not this one")
+
+    purge = Purge(engine.store.retention(), results, KEEP, delete=delete)
+    await do(purge)
+    await do(purge)
+    assert query(database_url, "select count(*)::integer from app.expired_objects") == [(101,)]
+    stuck.clear()
+    await do(purge)
+    assert query(database_url, "select from app.expired_objects") == []
 
 
 async def test_o2_one_session_at_a_time_has_the_turn_and_each_round_is_noted(

@@ -26,10 +26,13 @@ from psycopg import Connection, sql
 from psycopg.rows import TupleRow
 
 from anabranch.adapters.objects.bucket import Bucket
+from anabranch.adapters.postgres.connect import Role, connect
 from anabranch.api.openapi.document import load_document
 from anabranch.app import CATALOG_CONNECTIONS
 from anabranch.client import Client
 from anabranch.embedded.cluster import Cluster
+from anabranch.plugins.stac.catalog import Publication, publish
+from anabranch.plugins.stac.ingest.check import Rules, check_item
 from anabranch.testing.postgres import Databases
 from tests.support.objects import Cloud
 from tests.support.serving import (
@@ -44,6 +47,7 @@ from tests.support.serving import (
     write_raster,
     write_rasters,
 )
+from tests.support.stac_items import make_item
 from tests.support.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.postgres
@@ -819,7 +823,16 @@ def test_a_published_file_that_is_missing_or_truncated_is_reported(
 
 
 def test_s1_all_data_needs_a_key_where_keys_are_asked_for(url: str, home: Path) -> None:
-    paths = ["/stac", "/stac/search", f"{ITEMS}/hills/info", FILE, "/openapi.json"]
+    layer = "/raster/collections/scenes/WebMercatorQuad/tilejson.json"
+    paths = [
+        "/stac",
+        "/stac/search",
+        f"{ITEMS}/hills/info",
+        layer,
+        "/raster/search/point/9.2,47.1",
+        FILE,
+        "/openapi.json",
+    ]
     with serve_api(url, home.with_name("keyed"), auth="keys", storage__silver=(home / "silver").as_uri()) as keyed:
         for path in paths:
             problem(keyed.client.get(path), 401, "auth.missing")
@@ -912,3 +925,20 @@ def test_the_page_is_whole_and_asks_nobody_else(api: httpx.Client) -> None:
         assert api.get(f"/ui/{part}", headers={"If-None-Match": answer.headers["etag"]}).status_code == 304
     assert "<script>" not in page.text
     assert "style=" not in page.text
+
+
+def test_s3_an_asset_elsewhere_is_shown_as_it_is_and_never_opened(api: httpx.Client, url: str) -> None:
+    """Items that were ingested name files of others."""
+    elsewhere = check_item(make_item("elsewhere"), Rules())
+    with connect(url, Role.HANDLER) as connection:
+        publish(connection, "scenes", "e" * 64, [Publication(elsewhere, is_valid=True)])
+    shown = api.get("/stac/collections/scenes/items/elsewhere").json()
+    assert shown["assets"]["red"]["href"] == "https://example.com/elsewhere.tif"
+    assert "license" in {link["rel"] for link in shown["links"]}
+    for path in (
+        "info?asset=red",
+        "WebMercatorQuad/tilejson.json?asset=red",
+        "tiles/WebMercatorQuad/8/133/86?asset=red",
+    ):
+        refused = problem(api.get(f"{ITEMS}/elsewhere/{path}"), 404, "asset.not_found")
+        assert "red" in refused["detail"]

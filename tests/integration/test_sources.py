@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from anabranch.adapters.objects.folder import Folder
 from anabranch.adapters.objects.tiers import Place, open_storage
 from anabranch.errors import AnabranchError, Unavailable
 from anabranch.storage.addresses import parse_address
-from anabranch.storage.sources import Sources
-from anabranch.storage.tiers import Storage
+from anabranch.storage.source_cache import Sources
+from anabranch.storage.tiers import Downloaded, Storage
 from tests.support.objects import Cloud
 
 A = parse_address("bronze://a.tif")
@@ -45,9 +46,9 @@ def cached(folder: Path) -> list[Path]:
 
 def test_a_source_is_brought_once_and_is_read_only(storage: Storage, sources: Sources, tmp_path: Path) -> None:
     storage.put(A, b"data")
-    assert sources.fetch(storage, A, tmp_path / "1" / "a") == digest(b"data")
+    assert sources.fetch(storage.tier("bronze"), A, tmp_path / "1" / "a") == digest(b"data")
     storage.delete([A])
-    assert sources.fetch(storage, A, tmp_path / "2" / "a", digest(b"data")) == digest(b"data")
+    assert sources.fetch(storage.tier("bronze"), A, tmp_path / "2" / "a", digest(b"data")) == digest(b"data")
     first, second = (tmp_path / number / "a" for number in "12")
     assert first.read_bytes() == b"data"
     assert (first.stat().st_ino, first.stat().st_mode & 0o777) == (second.stat().st_ino, 0o444)
@@ -59,10 +60,10 @@ def test_a_version_that_was_fetched_is_known_again_without_its_hash(
 ) -> None:
     storage.put(A, b"data")
     for number in "12":
-        sources.fetch(storage, A, tmp_path / number)
+        sources.fetch(storage.tier("bronze"), A, tmp_path / number)
     assert (tmp_path / "1").stat().st_ino == (tmp_path / "2").stat().st_ino
     storage.put(A, b"new!")
-    assert sources.fetch(storage, A, tmp_path / "3") == digest(b"new!")
+    assert sources.fetch(storage.tier("bronze"), A, tmp_path / "3") == digest(b"new!")
     assert (tmp_path / "3").read_bytes() == b"new!"
 
 
@@ -71,7 +72,7 @@ def test_another_hash_than_the_one_told_is_an_error_and_leaves_nothing(
 ) -> None:
     storage.put(A, b"data")
     with pytest.raises(AnabranchError, match=digest(b"data")) as caught:
-        sources.fetch(storage, A, tmp_path / "1", digest(b"other"))
+        sources.fetch(storage.tier("bronze"), A, tmp_path / "1", digest(b"other"))
     assert (caught.value.code, caught.value.category) == ("storage.checksum", "permanent")
     assert not (tmp_path / "1").exists()
     assert cached(tmp_path) == []
@@ -81,11 +82,11 @@ def test_a_cached_file_that_a_handler_wrote_to_is_not_used_again(
     storage: Storage, sources: Sources, tmp_path: Path
 ) -> None:
     storage.put(A, b"data")
-    sources.fetch(storage, A, tmp_path / "1")
+    sources.fetch(storage.tier("bronze"), A, tmp_path / "1")
     (tmp_path / "1").chmod(0o644)
     (tmp_path / "1").write_bytes(b"evil")
     for wanted in (None, digest(b"data")):
-        sources.fetch(storage, A, tmp_path / "2", wanted)
+        sources.fetch(storage.tier("bronze"), A, tmp_path / "2", wanted)
         assert (tmp_path / "2").read_bytes() == b"data"
 
 
@@ -93,10 +94,10 @@ def test_the_least_recently_used_goes_first(storage: Storage, sources: Sources, 
     for name in "abc":
         storage.put(f"bronze://{name}", name.encode() * 400)
     for turn, name in enumerate("abac"):
-        sources.fetch(storage, parse_address(f"bronze://{name}"), tmp_path / f"{turn}")
+        sources.fetch(storage.tier("bronze"), parse_address(f"bronze://{name}"), tmp_path / f"{turn}")
     assert {file.read_bytes()[:1] for file in cached(tmp_path)} == {b"a", b"c"}
     assert (tmp_path / "1").read_bytes() == b"b" * 400
-    sources.fetch(storage, parse_address("bronze://b"), tmp_path / "again")
+    sources.fetch(storage.tier("bronze"), parse_address("bronze://b"), tmp_path / "again")
     assert (tmp_path / "again").read_bytes() == b"b" * 400
 
 
@@ -108,7 +109,7 @@ def test_the_noted_size_of_the_cache_is_that_of_its_files(
     note = tmp_path / "cache" / "total"
     for turn, name in enumerate("abcd"):
         storage.put(f"bronze://{name}", name.encode() * (300 + turn))
-        sources.fetch(storage, parse_address(f"bronze://{name}"), tmp_path / f"{turn}")
+        sources.fetch(storage.tier("bronze"), parse_address(f"bronze://{name}"), tmp_path / f"{turn}")
         assert int(note.read_text()) == sum(file.stat().st_size for file in cached(tmp_path)) <= 1_000
         if lost:
             note.unlink()
@@ -119,31 +120,31 @@ def test_files_leave_the_cache_where_the_disk_has_no_room_and_what_never_fits_is
 ) -> None:
     storage.put(A, b"data")
     storage.put("bronze://b", b"more")
-    sources.fetch(storage, A, tmp_path / "1")
+    sources.fetch(storage.tier("bronze"), A, tmp_path / "1")
     (first,), room, usage = cached(tmp_path), 4, shutil.disk_usage(tmp_path)
     monkeypatch.setattr(
-        "anabranch.storage.sources.disk_usage",
+        "anabranch.storage.source_cache.disk_usage",
         lambda _: usage._replace(free=0 if first.exists() else room),
     )
-    sources.fetch(storage, parse_address("bronze://b"), tmp_path / "2")
+    sources.fetch(storage.tier("bronze"), parse_address("bronze://b"), tmp_path / "2")
     assert [file.read_bytes() for file in cached(tmp_path)] == [b"more"]
     room = 3
     with pytest.raises(Unavailable, match=r"bronze://a.tif has 4 bytes, and .*cache, .* has 3 free") as refused:
-        sources.fetch(storage, A, tmp_path / "3")
+        sources.fetch(storage.tier("bronze"), A, tmp_path / "3")
     assert refused.value.code == "storage.full"
 
 
 @pytest.mark.parametrize("most", [0, 3])
 def test_what_is_larger_than_the_cache_is_fetched_and_not_kept(storage: Storage, tmp_path: Path, most: int) -> None:
     storage.put(A, b"data")
-    Sources(tmp_path / "cache", most).fetch(storage, A, tmp_path / "1" / "a")
+    Sources(tmp_path / "cache", most).fetch(storage.tier("bronze"), A, tmp_path / "1" / "a")
     assert (tmp_path / "1" / "a").read_bytes() == b"data"
     assert cached(tmp_path) == []
 
 
 def test_what_a_killed_process_had_begun_is_removed(storage: Storage, sources: Sources, tmp_path: Path) -> None:
     storage.put(A, b"data")
-    sources.fetch(storage, A, tmp_path / "1")
+    sources.fetch(storage.tier("bronze"), A, tmp_path / "1")
     left = tmp_path / "cache" / "incoming" / "3f"
     left.write_bytes(b"half")
     sources.clear()
@@ -156,7 +157,7 @@ def fetch_often(folder: str, number: int) -> None:
     for turn in range(20):
         name = f"{(turn * 7 + number) % 6}"
         target = Path(folder) / "scratch" / f"{number}-{turn}"
-        sources.fetch(storage, parse_address(f"bronze://{name}"), target)
+        sources.fetch(storage.tier("bronze"), parse_address(f"bronze://{name}"), target)
         assert target.read_bytes() == name.encode() * 500
 
 
@@ -173,9 +174,26 @@ def test_a_source_in_a_cloud_is_fetched_once(s3: Cloud, sources: Sources, tmp_pa
     storage = open_storage([Place("bronze", s3.url, s3.options)], tmp_path / "incoming")
     storage.put(A, b"data")
     for number in "12":
-        sources.fetch(storage, A, tmp_path / number)
+        sources.fetch(storage.tier("bronze"), A, tmp_path / number)
     assert (tmp_path / "1").stat().st_ino == (tmp_path / "2").stat().st_ino
 
 
 if __name__ == "__main__":
     fetch_often(sys.argv[1], int(sys.argv[2]))
+
+
+class ReplacedFolder(Folder):
+    """A folder whose objects are replaced after they were described."""
+
+    def download(self, key: str, target: Path) -> Downloaded:
+        self.put(key, b"another version")
+        return super().download(key, target)
+
+
+def test_a_version_that_is_replaced_before_it_is_read_is_a_changed_source(sources: Sources, tmp_path: Path) -> None:
+    bronze = ReplacedFolder(tmp_path / "bronze", "bronze")
+    bronze.put(A.path, b"data")
+    with pytest.raises(AnabranchError, match="was replaced") as caught:
+        sources.fetch(bronze, A, tmp_path / "1", tag=bronze.stat(A.path).tag)
+    assert caught.value.code == "source.changed"
+    assert cached(tmp_path) == []

@@ -13,7 +13,7 @@ from anabranch.adapters.postgres.connect import Role, connect
 from anabranch.canonical import Json
 from anabranch.engine.model import JobState
 from anabranch.engine.ports import Submitted
-from anabranch.engine.submission import Order
+from anabranch.engine.submitting.submission import Order
 from anabranch.manifests.envelope import open_envelope, read_envelope
 from anabranch.plugins.stac.catalog import Action, By, act, find_origin
 from tests.support.items import raster_facts
@@ -234,5 +234,5 @@ async def test_s6_unpublish_raster_shows_first_and_withdraws_when_it_is_confirme
     assert late.error.code == "publication.moved"
     with connect(catalog_url, Role.READER) as reader:
         assert reader.execute("select id from app.catalog_items").fetchall() == [("b",)]
-        newest = "select actor, reason, job_id is not null from app.publications where number = 2"
+        newest = "select actor, reason, job_id is not null from app.publications where kind = 'item' and number = 2"
         assert reader.execute(newest).fetchall() == [("test", "wrong area", True)]

@@ -19,7 +19,7 @@ from anabranch.api.streaming import events as stream
 from anabranch.api.streaming.job_watcher import WatchedJob
 from anabranch.client.sse import Message, Messages
 from anabranch.engine.model import JobState
-from anabranch.engine.views import JobHead
+from anabranch.engine.read_models import JobHead
 from anabranch.settings import Settings
 from tests.support.engine import EngineHarness, fan_out
 from tests.support.proxy import Proxy

@@ -9,11 +9,11 @@ import pytest
 
 from anabranch.adapters.postgres.connect import connect
 from anabranch.canonical import Json
-from anabranch.engine.lanes import OpenLane
+from anabranch.engine.advancing.lanes import OpenLane
 from anabranch.engine.model import Claim, JobState
 from anabranch.engine.ports import Refused, Submitted
-from anabranch.engine.submission import Order, Submission
-from anabranch.engine.submit_batcher import SubmitBatcher
+from anabranch.engine.submitting.batcher import SubmitBatcher
+from anabranch.engine.submitting.submission import Order, Submission
 from anabranch.gateway import Gateway
 from anabranch.settings import Settings
 from tests.support.engine import EngineHarness, fan_out
@@ -100,9 +100,11 @@ async def test_e10_a_start_that_cannot_be_stored_leaves_the_job_to_its_starter(
     engine: EngineHarness,
 ) -> None:
     submission = Submission(fan_out(2), {}, "test", 5, rerun=False, correlation_id="c", begins=True)
-    assert submission.start
-    broken = [replace(one, tolerated=2**40) if isinstance(one, OpenLane) else one for one in submission.start]
-    vars(submission)["start"] = tuple(broken)
+    assert submission.first_transitions
+    broken = [
+        replace(one, tolerated=2**40) if isinstance(one, OpenLane) else one for one in submission.first_transitions
+    ]
+    vars(submission)["first_transitions"] = tuple(broken)
 
     (answer,) = await SubmitBatcher(engine.store, engine.session).submit_batch([submission])
 

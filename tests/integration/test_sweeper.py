@@ -11,22 +11,22 @@ import psycopg
 import pytest
 
 from anabranch.adapters.objects.folder import Folder
-from anabranch.adapters.postgres.store.audit import audit
+from anabranch.adapters.postgres.store.invariants import audit
 from anabranch.adapters.postgres.store.store import PostgresStore
 from anabranch.adapters.postgres.store.vitals import PostgresVitals
 from anabranch.api.health.diagnosis import Part, diagnose
-from anabranch.engine.advancing import Advancer
+from anabranch.engine.advancing.advancer import Advancer
 from anabranch.engine.child_jobs import ChildJobs, collect_children
-from anabranch.engine.live_session import LiveSession
 from anabranch.engine.model import Answer, Claim, Ended, InHand, JobState, LimitKind, SessionId, SessionKind
 from anabranch.engine.orchestrator import Orchestrator
-from anabranch.engine.plugin import Registry
 from anabranch.engine.ports import Holdings, Submission, Swept, TakenRight
-from anabranch.engine.retention import Purge, RetentionPeriods
-from anabranch.engine.sweeper import Sweeper
+from anabranch.engine.registry import Registry
+from anabranch.engine.sessions.live_session import LiveSession
+from anabranch.engine.sweeping.retention import Purge, RetentionPeriods
+from anabranch.engine.sweeping.sweeper import Sweeper
 from anabranch.engine.task_parameters import Definitions
 from anabranch.errors import Unavailable
-from anabranch.storage.results import Results
+from anabranch.storage.large_results import Results
 from anabranch.testing.clock import Clock
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.nesting import nest
@@ -531,6 +531,23 @@ async def test_e18_a_clock_that_steps_in_the_middle_of_a_round_ends_nothing(
     assert answers == [Answer.APPLIED]
     assert ask(database_url, "select outcome::text, failures from app.outcomes") == [("completed", 0)]
     assert ask(database_url, "select dead_at from app.sessions where id = %s", other) == [(None,)]
+    pulse.close()
+
+
+async def test_e18_a_sweeper_that_starts_after_a_step_of_the_clock_ends_no_attempt(
+    engine: EngineHarness, database_url: str, clock: Clock
+) -> None:
+    await engine.submit(of("late", 1, timeout=MINUTE, total_timeout=10 * MINUTE, retry=Retry(max_attempts=1)))
+    (running,) = await engine.claim(1)
+    pulse = engine.store.pulse()
+    pulse.beat(engine.session, Holdings([InHand(running.fence, started=True)]))
+    await sweeper_of(engine).sweep()
+    clock.advance(HOUR)
+    pulse.beat(engine.session, Holdings([InHand(running.fence, started=True)]))
+    await sweeper_of(engine).sweep()
+    answers, _ = await engine.end([running])
+    assert answers == [Answer.APPLIED]
+    assert ask(database_url, "select outcome::text, failures from app.outcomes") == [("completed", 0)]
     pulse.close()
 
 

@@ -15,7 +15,7 @@ from rasterio.warp import transform
 
 from anabranch.api.main import create_app
 from anabranch.engine.model import JobState
-from anabranch.engine.views import JobDetail
+from anabranch.engine.read_models import JobDetail
 from anabranch.settings import Settings
 from tests.support.rasters import GRID, hills, make_raster
 from tests.support.server import serve

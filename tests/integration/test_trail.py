@@ -19,8 +19,8 @@ from anabranch.canonical import Json
 from anabranch.client import Event
 from anabranch.contract.answer import read
 from anabranch.engine import model
+from anabranch.engine.job_retry import RetryPlan
 from anabranch.engine.model import Ended, NodeState, Report
-from anabranch.engine.retry import RetryPlan
 from anabranch.settings import Settings
 from anabranch.testing.clock import Clock
 from tests.support.engine import EngineHarness, fan_out, open_harness

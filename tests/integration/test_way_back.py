@@ -120,19 +120,61 @@ def test_p7_who_acts_is_the_principal_and_a_number_that_moved_on_is_a_conflict(
     assert (newest.action, newest.reason, key_id in newest.actor) == ("rollback", "blurred", True)
 
 
+BODIES: dict[str, dict[str, Any]] = {
+    "replace": {"parameters": {"source": "bronze://a.tif"}},
+    "unpublish": {"confirm": "yes"},
+}
+
+
+def test_the_number_of_an_item_is_its_etag_and_another_one_is_no_match(
+    served: Served, keys: dict[Scope, dict[str, str]], put: Callable[[str, str], None]
+) -> None:
+    put("tagged", "aaa")
+    admin, path = keys[Scope.ADMIN], "/api/items/heights/tagged"
+    shown = served.client.get(path, headers=admin)
+    assert shown.headers["etag"] == '"1"'
+    assert served.client.get(path, headers=admin | {"If-None-Match": '"1"'}).status_code == 304
+    put("tagged", "bbbb")
+    for action in ("unpublish", "restore", "rollback", "replace"):
+        body = BODIES.get(action, {})
+        late = post(served, admin | {"If-Match": '"1"'}, action, "tagged", **body)
+        assert (late.status_code, late.json()["code"]) == (412, "publication.no_match")
+        odd = post(served, admin | {"If-Match": "1"}, action, "tagged", **body)
+        assert (odd.status_code, odd.json()["code"]) == (422, "request.invalid")
+    twice = post(served, admin | {"If-Match": '"2"'}, "rollback", "tagged", expected=1)
+    assert twice.json()["code"] == "request.invalid"
+    done = post(served, admin | {"If-Match": '"2"'}, "rollback", "tagged")
+    assert (done.status_code, done.json()["number"], done.headers["etag"]) == (200, 3, '"3"')
+
+
 def test_the_client_takes_an_item_away_and_back(client: Client, put: Callable[[str, str], None]) -> None:
     put("story", "aaa")
     with pytest.raises(InputError):
         client.unpublish("heights", "story", "blurred")
     assert client.unpublish("heights", "story", "blurred", confirm=True).restorable_days == 30
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFound, match=r"withdrawn by .* \(number 2\), and can be restored: blurred") as gone:
         client.published_item("heights", "story")
+    assert (gone.value.code, "items restore heights/story" in gone.value.remedy) == ("item.withdrawn", True)
     with pytest.raises(Conflict):
         client.unpublish("heights", "story", "again", confirm=True)
     assert client.restore("heights", "story", "it was right").shows == 1
     assert client.published_item("heights", "story").number == 3
     with pytest.raises(NotFound):
         client.rollback("heights", "story", "why not")
+
+
+def test_the_client_writes_a_file_of_an_item(client: Client, put: Callable[[str, str], None], tmp_path: Path) -> None:
+    put("files", "aaa")
+    item, published = client.item("heights", "files"), client.published_item("heights", "files")
+    (asset,) = item.assets
+    file = item.assets[asset]["href"].rpartition("/")[2]
+    sources: list[tuple[Any, str]] = [(item, asset), (item, file), (published, file), (published.publication, file)]
+    for number, (source, name) in enumerate(sources):
+        assert client.download(source, name, tmp_path / str(number)).read_text() == "aaa"
+    with pytest.raises(NotFound, match="files has no asset 'none'"):
+        client.download(item, "none", tmp_path / "none")
+    with pytest.raises(TypeError, match="give an item, or the id of a publication, not a Publication"):
+        client.download(next(client.publications("heights", "files")), file, tmp_path / "none")  # type: ignore[arg-type]  # as a notebook may
 
 
 def test_commands_show_first_and_act_with_yes(
@@ -144,10 +186,15 @@ def test_commands_show_first_and_act_with_yes(
     code, shown = run("items", "unpublish", "heights/cli", *why)
     assert (code, "objects: 1, 4 B" in shown, "--yes" in shown) == (2, True, True)
     code, shown = run("items", "unpublish", "heights/cli", *why, "--dry-run")
-    assert (code, "would be not published: number 3" in shown) == (0, True)
+    assert (code, "heights/cli would not be published (publication 3)" in shown) == (0, True)
     assert run("items", "unpublish", "heights/cli", *why, "--yes")[0] == 0
     assert run("items", "show", "heights/cli")[0] == 3
-    assert run("items", "restore", "heights/cli", *why)[0] == 0
+    code, shown = run("verify", "heights/cli")
+    assert (code, "was withdrawn" in shown) == (3, True)
+    rows = [line.split() for line in run("items", "history", "heights/cli")[1].splitlines()[1:]]
+    assert [[kept for kept in ("yes", "no") if kept in row] for row in rows] == [[], ["yes"], ["yes"]]
+    code, shown = run("items", "restore", "heights/cli", *why)
+    assert (code, "heights/cli: publication 4 shows the content of publication 2" in shown) == (0, True)
     code, shown = run("items", "rollback", "heights/cli", "--to", "1", *why, "--json")
     assert (code, json.loads(shown)["shows"]) == (0, 1)
     code, shown = run("items", "history", "heights/cli")

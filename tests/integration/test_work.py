@@ -13,6 +13,7 @@ from anabranch.engine.model import Ended
 from anabranch.engine.worker.work_cleaner import WorkCleaner
 from anabranch.errors import ContractViolationError
 from anabranch.storage.attempt_keys import attempt_key
+from anabranch.storage.source_cache import Sources
 from anabranch.storage.task_storage import Writer
 from anabranch.storage.tiers import Storage
 from anabranch.storage.work_files import WorkFiles
@@ -42,7 +43,8 @@ def age(root: Path, job: str, seconds: float) -> None:
 
 
 def open_files(area: Folder, scratch: Path, job: str, attempt: int = 1) -> WorkFiles:
-    return WorkFiles(Storage({"work": area}), Writer(job, "node", 0, attempt), lambda: scratch)
+    cache = Sources(scratch / "cache", 1_000)
+    return WorkFiles(Storage({"work": area}), cache, Writer(job, "node", 0, attempt), lambda: scratch)
 
 
 def test_w5_a_work_file_is_found_by_the_next_attempt_on_another_machine(tmp_path: Path) -> None:
@@ -57,6 +59,7 @@ def test_w5_a_work_file_is_found_by_the_next_attempt_on_another_machine(tmp_path
     assert found is not None
     assert found.read_text() == "whole"
     assert found.is_relative_to(tmp_path / "two")
+    assert (next_one.fetch(file, cached=True) or found).stat().st_mode & 0o777 == 0o444
     next_one.remove(file)
     assert next_one.fetch(file) is None
     assert next_one.fetch(again) is not None

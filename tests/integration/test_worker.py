@@ -12,7 +12,7 @@ import pytest
 
 from anabranch.canonical import Json
 from anabranch.engine.model import JobState
-from anabranch.storage.results import Results
+from anabranch.storage.large_results import Results
 from tests.support.stack import Stack
 from tests.support.waiting import PATIENCE_SECONDS
 

@@ -12,11 +12,11 @@ from psycopg.rows import TupleRow
 from anabranch.adapters.postgres.connect import connect
 from anabranch.adapters.postgres.store.rows import write_batch
 from anabranch.canonical import encode
-from anabranch.engine.evaluator import plan
+from anabranch.engine.advancing.evaluator import plan
+from anabranch.engine.advancing.transitions import Facts, LaneEnded, SetJob, SetNode, Transition
 from anabranch.engine.model import ApplyResult, Claim, Ended, LimitKind, RightView
 from anabranch.engine.ports import TakenRight
-from anabranch.engine.submission import Submission
-from anabranch.engine.transitions import Facts, LaneEnded, SetJob, SetNode, Transition
+from anabranch.engine.submitting.submission import Submission
 from anabranch.testing.clock import Clock
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.nesting import nest
@@ -125,7 +125,7 @@ class Stage(Scene):
         return {name: pin(name, *row) for name, row in rows.items()}
 
     async def _build_parent(self) -> dict[str, Any]:
-        """Children that completed, failed, are about to complete, and run; and one that is about to be."""
+        """HandlerProcesses that completed, failed, are about to complete, and run; and one that is about to be."""
         harness = self._harness
         await self._submit(PARENT)
         spawning = await harness.claim(5, queues=["plan:child"])

@@ -11,8 +11,8 @@ from psycopg.rows import TupleRow
 
 from anabranch.adapters.postgres.connect import connect
 from anabranch.canonical import encode
+from anabranch.engine.advancing.transitions import SetJob, SetNode, Transition
 from anabranch.engine.model import Ended, JobState, NodeState, RightView, SessionId
-from anabranch.engine.transitions import SetJob, SetNode, Transition
 from anabranch.testing.clock import Clock
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.nodes import OnFailure, Spread

@@ -8,7 +8,7 @@ import pytest
 from psycopg.rows import TupleRow
 
 from anabranch.adapters.postgres.connect import connect
-from anabranch.adapters.postgres.store.audit import audit
+from anabranch.adapters.postgres.store.invariants import audit
 from tests.proofs.test_plans import Meter
 from tests.support.engine import fan_out, open_harness
 

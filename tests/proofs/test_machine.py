@@ -23,12 +23,14 @@ from psycopg.rows import TupleRow
 
 from anabranch.adapters.postgres.connect import Role, connect
 from anabranch.adapters.postgres.database import call_text
-from anabranch.adapters.postgres.store.audit import examine
 from anabranch.adapters.postgres.store.heartbeat import PostgresHeartbeat
+from anabranch.adapters.postgres.store.invariants import examine
 from anabranch.adapters.postgres.store.store import PostgresStore
 from anabranch.canonical import Json, encode
 from anabranch.engine import model as engine
-from anabranch.engine.evaluator import plan
+from anabranch.engine.advancing.evaluator import plan
+from anabranch.engine.advancing.transitions import Facts, Needs, Transition
+from anabranch.engine.job_retry import choose_retry
 from anabranch.engine.model import (
     ApplyResult,
     Ended,
@@ -46,9 +48,7 @@ from anabranch.engine.model import (
 )
 from anabranch.engine.policy import TaskPolicy, TaskShape
 from anabranch.engine.ports import ClaimRequest, Holdings, SessionGone, Spawned, TakenRight
-from anabranch.engine.retry import choose_retry
-from anabranch.engine.submission import Submission
-from anabranch.engine.transitions import Facts, Needs, Transition
+from anabranch.engine.submitting.submission import Submission
 from anabranch.errors import Conflict
 from anabranch.testing.clock import Clock
 from anabranch.workflows.definition import Workflow

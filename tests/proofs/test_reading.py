@@ -7,7 +7,7 @@ import pytest
 from anabranch.adapters.postgres.connect import Role, connect
 from anabranch.adapters.postgres.database import query_text
 from anabranch.engine.model import Ended
-from anabranch.engine.views import TaskDetail
+from anabranch.engine.read_models import TaskDetail
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.nodes import Spread
 from tests.support.engine import EngineHarness, open_harness

@@ -11,7 +11,7 @@ from psycopg.rows import TupleRow
 from anabranch.adapters.postgres.connect import connect
 from anabranch.adapters.postgres.database import call_text
 from anabranch.adapters.postgres.store.rows import write_batch
-from anabranch.engine.submission import IdempotencyKey, Submission
+from anabranch.engine.submitting.submission import IdempotencyKey, Submission
 from tests.support.engine import fan_out
 
 pytestmark = pytest.mark.postgres

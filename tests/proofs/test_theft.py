@@ -15,10 +15,10 @@ from anabranch.adapters.postgres.connect import Role, connect, connect_async
 from anabranch.adapters.postgres.database import call_text
 from anabranch.adapters.postgres.store.store import PostgresStore
 from anabranch.canonical import encode
-from anabranch.engine.advancing import Advancer
+from anabranch.engine.advancing.advancer import Advancer
 from anabranch.engine.model import Answer, Claim, Ended, Report, SessionId, SessionKind
 from anabranch.engine.ports import ClaimRequest, SessionGone, TakenRight
-from anabranch.storage.results import Results
+from anabranch.storage.large_results import Results
 from tests.support.engine import fan_out, open_harness
 from tests.support.interleave import AUDIT
 from tests.support.waiting import PATIENCE_SECONDS

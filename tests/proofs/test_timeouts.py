@@ -7,7 +7,7 @@ import pytest
 from anabranch.adapters.postgres.connect import connect
 from anabranch.engine.model import Answer, Claim, Ended, InHand, JobState, SessionId
 from anabranch.engine.ports import Holdings
-from anabranch.engine.views import TaskDetail
+from anabranch.engine.read_models import TaskDetail
 from anabranch.testing.clock import Clock
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.nodes import OnFailure, Spread

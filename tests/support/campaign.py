@@ -23,8 +23,8 @@ import httpx
 import psycopg
 
 from anabranch.canonical import Json
-from anabranch.controls import RetryChoice
 from anabranch.errors import AnabranchError, Conflict, NotFound, Unavailable
+from anabranch.job_control import RetryChoice
 from tests.support.campaign_jobs import KINDS, PlannedJob, draw_job
 from tests.support.crew import Member, Stage, Start, audit, open_stage
 from tests.support.database_server import DatabaseServer

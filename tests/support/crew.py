@@ -16,11 +16,11 @@ from typing import IO, Any
 import psycopg
 from psycopg.rows import TupleRow
 
-from anabranch.adapters.postgres.store.audit import examine
+from anabranch.adapters.postgres.store.invariants import examine
 from anabranch.embedded.processes import end, marked
 from anabranch.engine.model import TERMINAL_STATES, JobState
-from anabranch.engine.submission import Order
-from anabranch.engine.views import JobDetail, TaskDetail
+from anabranch.engine.read_models import JobDetail, TaskDetail
+from anabranch.engine.submitting.submission import Order
 from anabranch.errors import Unavailable
 from anabranch.gateway import Gateway
 from anabranch.settings import Settings

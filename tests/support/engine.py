@@ -10,10 +10,10 @@ from anabranch.adapters.objects.folder import Folder
 from anabranch.adapters.postgres.store.reads import PostgresReads
 from anabranch.adapters.postgres.store.store import PostgresStore
 from anabranch.canonical import Json, encode
-from anabranch.engine.advancing import Advancer
+from anabranch.engine.advancing.advancer import Advancer
 from anabranch.engine.model import Answer, Claim, Ended, JobState, NodeState, Report, SessionId, SessionKind
 from anabranch.engine.ports import Holdings, Submission, Submitted, Swept, TakenRight
-from anabranch.storage.results import Results
+from anabranch.storage.large_results import Results
 from anabranch.testing.clock import Clock
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.nodes import Spread

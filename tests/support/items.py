@@ -72,10 +72,11 @@ def put_item(
     collection: str = "heights",
     *,
     again: bool = False,
+    file: str | None = None,
 ) -> None:
     """Publish an item whose one file has this content, by a job of its own; `again` writes no file."""
     job = sha256(content.encode()).hexdigest()
-    key = f"jobs/{job}/cog/0/1-{job[:8]}/{item}.tif"
+    key = f"jobs/{job}/cog/0/1-{job[:8]}/{file or item}.tif"
     if not again:
         (home / "silver" / key).parent.mkdir(parents=True, exist_ok=True)
         (home / "silver" / key).write_text(content)

@@ -7,12 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from anabranch.canonical import Json
-from anabranch.engine.evaluator import plan
-from anabranch.engine.failure import Failure
-from anabranch.engine.lanes import KeepLane, OpenLane
-from anabranch.engine.model import TERMINAL_STATES, JobState, LimitChange, LimitKind, NodeState, Purpose
-from anabranch.engine.retry import RetryPlan
-from anabranch.engine.transitions import (
+from anabranch.engine.advancing.evaluator import plan
+from anabranch.engine.advancing.lanes import KeepLane, OpenLane
+from anabranch.engine.advancing.transitions import (
     Event,
     Facts,
     LaneEnded,
@@ -25,6 +22,9 @@ from anabranch.engine.transitions import (
     TimeUp,
     Transition,
 )
+from anabranch.engine.failure import Failure
+from anabranch.engine.job_retry import RetryPlan
+from anabranch.engine.model import TERMINAL_STATES, JobState, LimitChange, LimitKind, NodeState, Purpose
 from anabranch.workflows.definition import Workflow
 from tests.support.machine_parts import FINAL, Attempt, Job, Lane, LaneKey, Limit, Right, Session, Task
 

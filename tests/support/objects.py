@@ -18,8 +18,8 @@ from pathlib import Path
 
 import pytest
 
-from anabranch.adapters.objects.options import Options
-from anabranch.engine.worker.parent_death import die_with_parent
+from anabranch.adapters.objects.open_store import Options
+from anabranch.die_with_parent import die_with_parent
 
 __all__ = ["Cloud", "azure", "azurite", "moto", "s3"]
 

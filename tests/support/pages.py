@@ -19,7 +19,6 @@ PAGES = [
 ]
 BLOCK = re.compile(r"^( *)```(\w*)[^\n]*\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 SAVED_AS = re.compile(r"\bthis as `([\w./-]+)`")
-INCLUDED = "--8<--"
 
 
 @dataclass(frozen=True)
@@ -30,11 +29,6 @@ class Block:
     language: str
     text: str
     file: str | None
-
-    @property
-    def is_included(self) -> bool:
-        """Whether it shows a file of the repository, which has tests of its own."""
-        return INCLUDED in self.text
 
 
 def read_blocks(page: str, *languages: str) -> Iterator[Block]:

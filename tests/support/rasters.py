@@ -27,7 +27,7 @@ Pixels = NDArray[Any]  # of whatever type the raster has
 
 def hills(width: int = 700, height: int = 600, dtype: str = "float32") -> Pixels:
     """One smooth band, from about 200 to 800."""
-    x, y = np.meshgrid(np.arange(width), np.arange(height))
+    x, y = np.arange(width), np.arange(height)[:, None]
     return (500 + 300 * np.sin(x / 90) * np.cos(y / 70))[None].astype(dtype)
 
 
@@ -39,7 +39,7 @@ def picture(width: int = 700, height: int = 600, bands: int = 3, dtype: str = "u
 @cache
 def _wave(width: int, height: int, bands: int) -> Pixels:
     noise = np.random.default_rng(7).normal(0, 2, (bands, height, width))
-    x, y = np.meshgrid(np.arange(width), np.arange(height))
+    x, y = np.arange(width), np.arange(height)[:, None]
     waves = np.stack([128 + 90 * np.sin(x / (60 + 9 * band)) * np.cos(y / 80) for band in range(bands)])
     return np.clip(waves + noise, 1, 255)
 

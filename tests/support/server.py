@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import uvicorn
 from fastapi import FastAPI
 
-from anabranch.api.security.protocol import BoundedProtocol
+from anabranch.api.security.connection_limits import BoundedProtocol
 from tests.support.waiting import PATIENCE_SECONDS
 
 __all__ = ["free_port", "serve"]

@@ -33,6 +33,7 @@ __all__ = [
     "Raster",
     "Served",
     "add_item",
+    "add_items",
     "add_old_items",
     "file_of",
     "make_key",
@@ -47,7 +48,7 @@ JOB = "5e" * 32
 PROJECTION = "https://stac-extensions.github.io/projection/v2.0.0/schema.json"
 COLLECTION = """
 insert into app.collections (id, document, made_at, changed_at)
-values ('scenes', %s, app.now(), app.now()) on conflict do nothing
+values (%s, %s, app.now(), app.now()) on conflict do nothing
 """
 
 
@@ -124,19 +125,38 @@ def add_item(
     asset: Mapping[str, Any] | None = None,
 ) -> None:
     """Publish a raster as an item of the collection `scenes`, or leave its file unpublished."""
+    add_items(url, [raster], created=created, published=published, asset=asset)
+    if published:
+        with psycopg.connect(url, autocommit=True) as connection:
+            _rename_publication(connection, raster.name)
+
+
+def add_items(
+    url: str,
+    rasters: Sequence[Raster],
+    collection: str = "scenes",
+    *,
+    created: str = "2026-11-15T10:00:00Z",
+    published: bool = True,
+    asset: Mapping[str, Any] | None = None,
+) -> None:
+    """Publish rasters as items of a collection, or leave their files unpublished; several may share one file."""
+    rows = [_row(raster, collection, asset or {}, created) for raster in rasters]
+    if published:
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute(COLLECTION, (collection, Jsonb(_collection(collection))))
+            connection.execute("select app.publish_items(%s, %s, %s)", (collection, JOB, Jsonb(rows)))
+    _load(url, [row["document"] for row in rows], collection)
+
+
+def _row(raster: Raster, collection: str, asset: Mapping[str, Any], created: str) -> dict[str, Any]:
     key = f"jobs/{JOB}/cog/{raster.path.name}"
     content = raster.path.read_bytes()
     told = {"href": f"silver://{key}", "type": COG, "roles": ["data"], "file:size": len(content), "title": "COG"}
     output = {"name": raster.path.name, "kind": "cog", "tier": "silver", "key": key, "media_type": COG}
     known = {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
-    document = _item(raster, {"data": {**told, **(asset or {})}}, created)
-    if published:
-        rows = [{"id": raster.name, "document": document, "outputs": [{**output, **known}]}]
-        with psycopg.connect(url, autocommit=True) as connection:
-            connection.execute(COLLECTION, (Jsonb(_collection()),))
-            connection.execute("select app.publish_items('scenes', %s, %s)", (JOB, Jsonb(rows)))
-            _rename_publication(connection, raster.name)
-    _load(url, [document])
+    document = {**_item(raster, {"data": {**told, **asset}}, created), "collection": collection}
+    return {"id": raster.name, "document": document, "outputs": [{**output, **known}]}
 
 
 def file_of(name: str) -> str:
@@ -169,15 +189,15 @@ def add_old_items(url: str, raster: Raster, count: int) -> None:
     _load(url, [_item(replace(raster, name=name), {}, "2020-01-01T00:00:00Z") for name in names])
 
 
-def _load(url: str, items: Sequence[Mapping[str, Any]]) -> None:
+def _load(url: str, items: Sequence[Mapping[str, Any]], collection: str = "scenes") -> None:
     with psycopg.connect(url, autocommit=True, options="-c search_path=pgstac,public") as connection:
-        connection.execute("select upsert_collection(%s)", (Jsonb(_collection()),))
+        connection.execute("select upsert_collection(%s)", (Jsonb(_collection(collection)),))
         connection.execute("select upsert_items(%s)", (Jsonb(items),))
 
 
-def _collection() -> dict[str, Any]:
+def _collection(name: str) -> dict[str, Any]:
     extent = {"spatial": {"bbox": [[-180, -90, 180, 90]]}, "temporal": {"interval": [[None, None]]}}
-    about = {"id": "scenes", "title": "Scenes", "description": "Made by code.", "license": "CC0-1.0"}
+    about = {"id": name, "title": name.capitalize(), "description": "Made by code.", "license": "CC0-1.0"}
     return {"type": "Collection", "stac_version": "1.1.0", **about, "extent": extent, "links": []}
 
 

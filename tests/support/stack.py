@@ -12,12 +12,12 @@ from anabranch.app import handler_resources, open_results, purge
 from anabranch.canonical import Json
 from anabranch.engine.model import TERMINAL_STATES, SessionKind
 from anabranch.engine.orchestrator import Orchestrator
-from anabranch.engine.plugin import load_plugins
-from anabranch.engine.session import keep_session
-from anabranch.engine.submission import Order
-from anabranch.engine.views import JobDetail, TaskDetail
-from anabranch.engine.worker.children import Children
+from anabranch.engine.read_models import JobDetail, TaskDetail
+from anabranch.engine.registry import load_plugins
+from anabranch.engine.sessions.keep_session import keep_session
+from anabranch.engine.submitting.submission import Order
 from anabranch.engine.worker.dispatcher import WorkerOptions
+from anabranch.engine.worker.processes.pool import HandlerProcesses
 from anabranch.engine.worker.worker import Worker
 from anabranch.gateway import Gateway
 from anabranch.settings import load_settings
@@ -56,7 +56,7 @@ class Stack:
         """The job, once something is true of it; TimeoutError after minutes: it never will be."""
         async with asyncio.timeout(PATIENCE_SECONDS):
             while not true(job := await self.gateway.reads.job(job_id)):  # the end is in the database
-                await asyncio.sleep(0.02)
+                await asyncio.sleep(0.05)
         return job
 
     async def tasks(self, job: JobDetail, node: str) -> list[TaskDetail]:
@@ -78,9 +78,8 @@ async def open_stack(
     settings = load_settings(plugins=tuple(plugins), home=folder, **more)
     results = open_results(settings)
     async with AsyncExitStack() as opened:  # whatever fails: a pool that is left open keeps its process from ending
-        children = Children(2, plugins, memory=2 * 2**30, resources=handler_resources(settings, url, scratch))
+        children = HandlerProcesses(2, plugins, memory=2 * 2**30, resources=handler_resources(settings, url, scratch))
         opened.callback(children.close)
-        await children.warm()
         store = PostgresStore(url, name="worker")
         opened.push_async_callback(store.close)
         await store.open()

@@ -187,7 +187,7 @@ class _Forks:
 def become(arguments: list[str], env: dict[str, str], folder: str, *, streams: list[int], server: int) -> None:
     """Be the process of a command, and end as it does."""
     from anabranch.cli.main import main
-    from anabranch.engine.worker.parent_death import die_with_parent
+    from anabranch.die_with_parent import die_with_parent
 
     die_with_parent()
     if os.getppid() != server:
@@ -205,7 +205,13 @@ def become(arguments: list[str], env: dict[str, str], folder: str, *, streams: l
     os.environ.update(env)
     sys.path[:0] = [entry for entry in env.get("PYTHONPATH", "").split(os.pathsep) if entry]
     sys.argv[1:] = arguments
-    main()
+    code = 1
+    atexit.register(lambda: os._exit(code))  # after the command's own; to free what the server imported takes long
+    try:
+        main()
+    except SystemExit as ended:
+        code = int(ended.code or 0)
+        raise
 
 
 def call(server: socket.socket, arguments: list[str]) -> None:
@@ -221,7 +227,9 @@ if __name__ == "__main__" and len(sys.argv) > 2:
 elif __name__ == "__main__":
     import anabranch.api.main  # noqa: F401  # the API imports it by its name
     from anabranch.cli.commands import COMMANDS
+    from anabranch.engine.registry import load_plugins
 
+    load_plugins()  # most commands do, and the modules are here then
     for words, entry in COMMANDS.items():
         if not isinstance(entry, str) and not words.startswith(("bench", "demo")):  # which bring GDAL
             import_module(f"anabranch.cli.{entry[0].partition(':')[0]}")

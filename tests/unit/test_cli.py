@@ -21,8 +21,9 @@ from rich.progress import Progress
 
 from anabranch.cli.exit_codes import JobFailed, RelayedError, UsageError, exit_code
 from anabranch.cli.jobs import history, lists, status
+from anabranch.cli.jobs.demo import find_activation
 from anabranch.cli.jobs.follow import explain_unavailable, require_success
-from anabranch.cli.jobs.published import find_links
+from anabranch.cli.jobs.links import find_links
 from anabranch.cli.main import call
 from anabranch.cli.stack import start
 from anabranch.cli.stack.plugins import PluginWatcher, explain_missing_plugins
@@ -198,7 +199,7 @@ def test_an_error_says_what_and_what_to_do_on_stderr(capsys: pytest.CaptureFixtu
     call(["status", "abc"])
     said = capsys.readouterr()
     assert said.out == ""
-    assert said.err == f"error: nothing runs in {home}\nStart it with `anabranch up`.\n"
+    assert said.err == f"error: nothing runs in {home}\nStart it with `anabranch up --detach`.\n"
 
 
 @pytest.mark.parametrize(("command", "code"), [("status abc --json", "stack.down"), ("status --json", "stack.down")])
@@ -978,3 +979,16 @@ def test_processes_are_ended_when_the_code_of_a_plugin_changes(home: Path, tmp_p
         (tmp_path / "plugin" / "jobs.py").touch()
         assert watcher.restart_if_changed()
         assert worker.wait(60) == -signal.SIGTERM
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_the_demo_says_how_to_find_the_command_if_it_is_not_on_the_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_there: bool
+) -> None:
+    (tmp_path / "bin").mkdir()
+    for name in ("activate", "anabranch"):
+        (tmp_path / "bin" / name).touch(mode=0o755)
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path / "bin") if is_there else "/none")
+    monkeypatch.chdir(tmp_path)
+    assert (". bin/activate " in find_activation()) is not is_there

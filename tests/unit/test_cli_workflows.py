@@ -149,7 +149,7 @@ def test_without_files_all_that_is_registered_is_judged(said: Said, folder: Path
     told = {(m["file"], m["line"], m["message"]) for m in said.json("workflows validate", 5)}
     where = str(folder / "plugins" / "broken")
     assert (f"{where}.yaml", 6, "no plugin brings the handler 'ecko'") in told
-    assert (f"{where}.py", None, "ZeroDivisionError: division by zero") in told
+    assert (f"{where}.py", None, "ZeroDivisionError: division by zero (broken.py, line 1)") in told
 
 
 CHILD = "workflow_id: inner\ninputs: {n: {type: integer, required: true}}\nnodes: {a: {handler: echo}}\n"

@@ -150,7 +150,7 @@ def test_e9_our_plugins_refuse_by_errors_of_ours_only() -> None:
         for node in ast.walk(ast.parse(file.read_text()))
         if isinstance(node, ast.Raise) and (name := raised_name(node)) and name not in CLASSES
     }
-    assert found == {"validate.py: RuntimeError", "validation.py: NoSuchResource"}  # mistakes of ours, and one we catch
+    assert found == {"validate.py: RuntimeError", "validation.py: LookupError"}  # mistakes of ours, and one we catch
 
 
 VALIDATORS = {"facts.py", "request.py"}  # of models: pydantic makes `handler.parameters` of what they raise

@@ -6,10 +6,19 @@ from dataclasses import replace
 
 import pytest
 
-from anabranch.api.health.diagnosis import Onsets, Part, diagnose, diagnose_disk, diagnose_jobs, diagnose_loop, worst
+from anabranch.api.health.diagnosis import (
+    Onsets,
+    Part,
+    diagnose,
+    diagnose_disk,
+    diagnose_jobs,
+    diagnose_loop,
+    diagnose_plugins,
+    worst,
+)
 from anabranch.api.streaming.shared_query import SharedQuery
 from anabranch.contract.stack import Status
-from anabranch.engine.views import Duty, Horizon, StuckJobs, Vitals
+from anabranch.engine.read_models import Duty, Horizon, StuckJobs, Vitals
 from anabranch.errors import Unavailable
 
 WELL = Vitals(
@@ -50,6 +59,17 @@ def test_o2_a_sweeper_is_down_after_three_rounds_and_five_seconds(age: float | N
 def test_o2_every_duty_is_judged_by_its_own_beat() -> None:
     parts = judged(replace(WELL, duties={"sweeper": Duty(1.0, 5.0), "retention": Duty(500.0, 60.0)}))
     assert (parts["sweeper"].status, parts["retention"].status) == ("ok", "down")
+
+
+def test_o2_time_in_which_no_process_ran_is_not_lateness() -> None:
+    parts = judged(replace(WELL, duties={"sweeper": Duty(1.0, 5.0), "clearing": Duty(500.0, 60.0, served_seconds=9.0)}))
+    assert (parts["clearing"].status, parts["clearing"].detail[:16]) == ("ok", "removes work fil")
+
+
+def test_g5_a_plugin_that_was_refused_is_named_with_its_error() -> None:
+    part = diagnose_plugins({"plugins/means.py": "SyntaxError: invalid syntax (means.py, line 3)"})
+    assert (part.status, diagnose_plugins({}).status) == ("degraded", "ok")
+    assert part.detail == "plugins/means.py was refused: SyntaxError: invalid syntax (means.py, line 3)"
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from anabranch.engine.plugin import load_plugins
+from anabranch.engine.registry import load_plugins
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.drawing.diagram import TIMES, workflow_svg, workflow_text
 from anabranch.workflows.nodes import AnyNode, Spread

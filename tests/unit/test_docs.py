@@ -20,6 +20,7 @@ from anabranch.settings import Settings, load_settings
 from tests.support.pages import PAGES, read_blocks
 
 ROOT = Path(__file__).parents[2]
+REFERENCE = ROOT / "docs" / "reference"
 
 
 class LoadedAddresses(HTMLParser):
@@ -67,13 +68,51 @@ def test_no_stylesheet_loads_anything_from_another_origin(site: Path) -> None:
     assert [sheet for sheet in sheets if "url(http" in sheet or "url(//" in sheet or "@import" in sheet] == []
 
 
+def test_the_examples_can_be_read_in_the_repository_and_on_the_site(site: Path) -> None:
+    assert [page for page in PAGES if page.startswith("docs") and "--8<--" in (ROOT / page).read_text()] == []
+    page, shown = "docs/tutorial/examples.md", (site / "tutorial" / "examples.html").read_text()
+    links = re.findall(r"\]\(\.\./\.\./(examples/\S+)\)", (ROOT / page).read_text())
+    assert {path.name for path in (ROOT / "examples").iterdir() if path.is_dir()} <= {
+        link.split("/")[1] for link in links
+    }
+    assert [link for link in links if not (ROOT / link).is_file() or f"../../{link}" in shown] == []
+    assert all(words in shown for words in ("ANABRANCH_PLUGINS", "read_footprint", "publish_reviewed"))
+
+
+ELSEWHERE = ("/ogc/", "/stac", "/raster", "/files", "/ui", "/docs", "/openapi.json", "/errors")
+
+
+def read_routes(cell: str) -> Iterator[tuple[str, str]]:
+    """The routes of a cell like "`GET` and `PUT /a/{b}`, `POST /c/pause`, `…/resume`"."""
+    method, path = "", ""
+    for word in re.findall("`(.*?)`", re.sub(r"`([A-Z]+)` and `([A-Z]+) (\S+)`", r"`\1 \3`, `\2 \3`", cell)):
+        if word.startswith("…"):
+            path = path.rpartition("/")[0] + word.removeprefix("…")
+        else:
+            method, path = word.split()
+        yield method, re.sub(r"{\w+}", "{}", path.partition("?")[0])
+
+
+def test_the_table_of_routes_has_every_route_of_the_api() -> None:
+    cells = re.findall(r"^\| (`[A-Z].*?) \| ", (REFERENCE / "http.md").read_text(), re.MULTILINE)
+    listed = {route for cell in cells for route in read_routes(cell)}
+    document = json.loads((ROOT / "src/anabranch/api/openapi/document.json").read_text())
+    served = {
+        (method.upper(), re.sub(r"{\w+}", "{}", path))
+        for path, operations in document["paths"].items()
+        for method in operations
+        if path != "/" and not path.startswith(ELSEWHERE)
+    }
+    assert {route for route in listed if not route[1].startswith(ELSEWHERE)} == served
+
+
 def test_a_script_from_another_origin_is_noticed() -> None:
     html = '<a href="https://elsewhere.example">fine</a><script src="https://elsewhere.example/x.js"></script>'
     assert loaded_from_elsewhere(html) == ["https://elsewhere.example/x.js"]
 
 
 def test_a_broken_link_fails_the_build(tmp_path: Path) -> None:
-    for folder in ("docs", "examples"):
+    for folder in ("docs", "examples", "scripts"):
         shutil.copytree(ROOT / folder, tmp_path / folder)
     shutil.copy(ROOT / "mkdocs.yml", tmp_path)
     with (tmp_path / "docs" / "index.md").open("a") as page:
@@ -83,9 +122,6 @@ def test_a_broken_link_fails_the_build(tmp_path: Path) -> None:
 
     assert result.returncode != 0
     assert "planted.md" in result.stderr
-
-
-REFERENCE = ROOT / "docs" / "reference"
 
 
 def commands(command: Any, path: str = "anabranch") -> Iterator[tuple[str, Any]]:  # typer's own classes are private
@@ -155,7 +191,7 @@ READERS: dict[str, Callable[[str], Any]] = {"json": read_lines, "toml": tomllib.
 @pytest.mark.parametrize("page", PAGES)
 def test_every_block_of_data_can_be_read(page: str) -> None:
     for block in read_blocks(page, *READERS):
-        assert block.is_included or READERS[block.language](block.text)
+        assert READERS[block.language](block.text)
 
 
 def test_the_configuration_file_of_the_reference_is_valid(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def examine(
 def test_what_needs_no_stack_is_checked_without_one(examine: Examine) -> None:
     code, found = examine()
     assert code == 0
-    assert (found["stack"]["status"], found["stack"]["remedy"]) == ("warn", "Start it with `anabranch up`.")
+    assert (found["stack"]["status"], found["stack"]["remedy"]) == ("warn", "Start it with `anabranch up --detach`.")
     assert {found[name]["status"] for name in ("python", "packages", "children", "home", "port", "plugins")} == {"ok"}
     assert "database" not in found
 

@@ -5,11 +5,9 @@ from datetime import timedelta
 import pytest
 
 from anabranch.canonical import Json
-from anabranch.engine import evaluator
-from anabranch.engine.failure import Failure
-from anabranch.engine.lanes import KeepLane, OpenLane
-from anabranch.engine.model import JobState, NodeState, Purpose
-from anabranch.engine.transitions import (
+from anabranch.engine.advancing import evaluator
+from anabranch.engine.advancing.lanes import KeepLane, OpenLane
+from anabranch.engine.advancing.transitions import (
     ABSENT,
     Absent,
     Event,
@@ -24,6 +22,8 @@ from anabranch.engine.transitions import (
     TimeUp,
     Transition,
 )
+from anabranch.engine.failure import Failure
+from anabranch.engine.model import JobState, NodeState, Purpose
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.edges import Branch
 from anabranch.workflows.expressions import Missing, Reference, walk

@@ -10,11 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from anabranch.canonical import Json
-from anabranch.engine.evaluator import plan
-from anabranch.engine.failure import Failure
-from anabranch.engine.lanes import OpenLane
-from anabranch.engine.model import TERMINAL_STATES, JobState, NodeState, Purpose
-from anabranch.engine.transitions import (
+from anabranch.engine.advancing.evaluator import plan
+from anabranch.engine.advancing.lanes import OpenLane
+from anabranch.engine.advancing.transitions import (
     ABSENT,
     Absent,
     Event,
@@ -30,6 +28,8 @@ from anabranch.engine.transitions import (
     Transition,
     Values,
 )
+from anabranch.engine.failure import Failure
+from anabranch.engine.model import TERMINAL_STATES, JobState, NodeState, Purpose
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.edges import Branch
 from anabranch.workflows.expressions import Missing, Reference, walk

@@ -16,7 +16,7 @@ from anabranch import (
     Throttled,
     Transient,
 )
-from anabranch.engine.environment import is_free_attempt
+from anabranch.engine.exhaustion import is_free_attempt
 from anabranch.engine.failure import Failure, describe_error, next_delay
 from anabranch.workflows.work import Backoff, Retry
 

@@ -7,11 +7,11 @@ from pydantic import BaseModel, Field
 from structlog.testing import capture_logs
 
 from anabranch import ContractViolationError, DefinitionError, InputError, Job, TaskSpec, register_job
-from anabranch.engine.evaluator import plan
-from anabranch.engine.lanes import OpenLane
+from anabranch.engine.advancing.evaluator import plan
+from anabranch.engine.advancing.lanes import OpenLane
+from anabranch.engine.advancing.transitions import Facts, LaneEnded
 from anabranch.engine.model import JobState, NodeState, Purpose
-from anabranch.engine.plugin import Registry, load_plugins
-from anabranch.engine.transitions import Facts, LaneEnded
+from anabranch.engine.registry import Registry, load_plugins
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.nodes import Spread, StageNode
 from anabranch.workflows.stages import classes_in, declare
@@ -192,6 +192,12 @@ def test_g4_a_wrong_declaration_is_refused_and_named(stages: list[dict[str, Any]
         declare(wrong)
     assert message in error.value.message
     assert any(word in error.value.message for word in ("wrong", "stage 2", "stage 3"))
+
+
+def test_e15_a_class_can_ask_for_a_new_job_each_time() -> None:
+    stages = [{"number": 1, "task_type": "x"}]
+    assert declare(type("Look", (), {"job_type": "look", "stages": stages, "rerun": True})).workflow.rerun
+    assert not declare(type("Work", (), {"job_type": "work", "stages": stages})).workflow.rerun
 
 
 @pytest.mark.parametrize(

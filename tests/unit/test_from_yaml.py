@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anabranch.canonical import Json
-from anabranch.engine.plugin import load_plugins
+from anabranch.engine.registry import load_plugins
 from anabranch.engine.worker.handler import handlers_in
 from anabranch.errors import DefinitionError
 from anabranch.plugins.demo import handlers as demo
@@ -37,6 +37,7 @@ name: All keys
 version: 3
 description: Every key once.
 priority: 2
+rerun: true
 inputs:
   size: {type: integer, required: true, min: 1, max: 9, description: How large.}
   kind: {type: str, choices: [a, b], default: a}
@@ -105,7 +106,7 @@ def parents(workflow: Workflow) -> dict[str, tuple[str, ...]]:
 
 def test_the_keys_of_a_workflow() -> None:
     full = load(FULL)
-    assert (full.id, full.name, full.version, full.priority) == ("full", "All keys", 3, 2)
+    assert (full.id, full.name, full.version, full.priority, full.rerun) == ("full", "All keys", 3, 2, True)
     assert full.description == "Every key once."
     assert full.output == {"size": "{{ default(nodes.total.output.size, 0) }}"}
     assert full.inputs == {

@@ -7,11 +7,11 @@ import pytest
 from starlette.types import Message, Receive, Scope, Send
 
 from anabranch.api.security import hang_guard as guard
-from anabranch.api.security.address import AllowedHosts, PublicAddress
-from anabranch.api.security.admission import Admission
 from anabranch.api.security.authentication import Authenticator
 from anabranch.api.security.hang_guard import HangGuard
 from anabranch.api.security.limits import Limits
+from anabranch.api.security.outer_middleware import Admission
+from anabranch.api.security.public_address import AllowedHosts, PublicAddress
 from anabranch.errors import Unavailable
 from anabranch.settings import Settings
 

@@ -6,7 +6,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from anabranch import handler
-from anabranch.engine.plugin import Registry, load_plugins
+from anabranch.engine.registry import Registry, load_plugins
 from tests.support.packages import install_package
 
 MINE = '''

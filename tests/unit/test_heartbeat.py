@@ -8,8 +8,6 @@ from datetime import timedelta
 
 import pytest
 
-from anabranch.engine.heartbeat import Heartbeat
-from anabranch.engine.live_session import DoorbellRang, HeldTask, LiveSession, SessionLost, StopAttempts
 from anabranch.engine.model import (
     Attempt,
     AttemptOutput,
@@ -25,6 +23,8 @@ from anabranch.engine.model import (
 )
 from anabranch.engine.policy import TaskPolicy, TaskShape
 from anabranch.engine.ports import Holdings, Refused, SessionGone
+from anabranch.engine.sessions.heartbeat import Heartbeat
+from anabranch.engine.sessions.live_session import DoorbellRang, HeldTask, LiveSession, SessionLost, StopAttempts
 from tests.support.waiting import PATIENCE_SECONDS
 
 SESSION = SessionId(7)

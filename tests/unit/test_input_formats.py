@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from anabranch.canonical import Json
-from anabranch.engine.plugin import load_plugins
+from anabranch.engine.registry import load_plugins
 from anabranch.errors import DefinitionError, InputError
 from anabranch.workflows.inputs import Input, InvalidParameters, check_inputs, inputs_schema, read_input
 

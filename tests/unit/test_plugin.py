@@ -1,9 +1,10 @@
+import sys
 from pathlib import Path
 
 import pytest
 
 from anabranch import NotFound
-from anabranch.engine.plugin import Registry, load_plugins
+from anabranch.engine.registry import Registry, load_plugins
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.nesting import nest
 from anabranch.workflows.nodes import Kind
@@ -37,12 +38,20 @@ def test_g5_one_bad_plugin_does_not_stop_the_others(tmp_path: Path) -> None:
     folder = write(tmp_path, a_bad=BAD_STAGES, b_lost=NO_HANDLER, c_good=GOOD)
     registry = load_plugins(["no.such.module", "/no/such/folder", folder])
     assert {"good", "hello_world"} <= set(registry.declarations)
-    assert set(registry.refused) == {"no.such.module", "/no/such/folder", "anabranch_plugin_a_bad.Good", "lost"}
+    assert set(registry.refused) == {"no.such.module", "/no/such/folder", f"{tmp_path}/a_bad.py:Good", "lost"}
+
+
+def test_a_folder_named_like_a_module_is_named_with_its_spelling(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mine").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert load_plugins(["mine"]).refused == {"mine": "there is no module 'mine', but a folder: write './mine'"}
 
 
 def test_a_module_that_raises_is_refused_with_its_error(tmp_path: Path) -> None:
     registry = load_plugins([write(tmp_path, broken="1 / 0", good=GOOD)])
-    assert registry.refused == {f"{tmp_path}/broken.py": "ZeroDivisionError: division by zero"}
+    assert registry.refused == {f"{tmp_path}/broken.py": "ZeroDivisionError: division by zero (broken.py, line 1)"}
     assert "good" in registry.declarations
 
 
@@ -67,6 +76,48 @@ def test_an_unknown_workflow_is_named_with_those_that_are_known() -> None:
     assert "hello_world" in error.value.remedy
 
 
+def test_g5_an_unknown_workflow_names_the_file_that_may_have_it(tmp_path: Path) -> None:
+    registry = load_plugins([write(tmp_path, broken="def broken(:\n", good=GOOD)])
+    with pytest.raises(NotFound, match=r"no workflow 'nope'; .*/broken.py was refused: SyntaxError: .*line 1\)"):
+        registry.declaration("nope")
+
+
+@pytest.mark.parametrize(
+    "use",
+    ["from stats import mean", "import stats\nmean = stats.mean", "from .stats import mean", "from . import stats"],
+)
+def test_files_of_a_plugin_folder_import_each_other(tmp_path: Path, use: str) -> None:
+    write(tmp_path, stats="from sums import total\ndef mean(values): return total(values) / len(values)", good=GOOD)
+    folder = write(tmp_path, sums="total = sum", uses=f"{use}\nfrom good import act")
+    registry = load_plugins([folder])
+    assert registry.refused == {}
+    assert registry.handlers["good.act"].function.__globals__["__file__"] == f"{tmp_path}/good.py"
+
+
+def test_a_file_of_a_plugin_folder_imports_when_it_is_called(tmp_path: Path) -> None:
+    text = GOOD.replace("return None", "import stats.more; return stats.more.NAME")
+    (tmp_path / "stats").mkdir()
+    write(tmp_path / "stats", __init__="", more="NAME = 'own'")
+    registry = load_plugins([write(tmp_path, good=text)])
+    assert registry.handlers["good.act"].function(None) == "own"
+
+
+def test_plugin_folders_with_equal_names_do_not_meet(tmp_path: Path) -> None:
+    folders = [tmp_path / "a", tmp_path / "b"]
+    before = [*sys.path], {name for name in sys.modules if "stats" in name}
+    for folder in folders:
+        folder.mkdir()
+        act = GOOD.replace("good", f"good_{folder.name}").replace("return None", "return NAME")
+        write(folder, stats=f"NAME = {folder.name!r}", use=f"from stats import NAME\n{act}")
+    registry = load_plugins(map(str, folders))
+    assert [registry.handlers[f"good_{name}.act"].function(None) for name in "ab"] == ["a", "b"]
+    assert (sys.path, "stats" in sys.modules) == (before[0], "stats" in before[1])
+
+
+def test_a_file_with_the_name_of_an_installed_package_may_import_it(tmp_path: Path) -> None:
+    assert load_plugins([write(tmp_path, json="import json\njson.dumps")]).refused == {}
+
+
 def test_g5_a_file_with_the_id_of_another_beside_it_is_refused(tmp_path: Path) -> None:
     for name, said in (("a", "first"), ("b", "second")):
         (tmp_path / f"{name}.yaml").write_text(
@@ -82,7 +133,7 @@ def test_g5_a_file_with_the_id_of_another_beside_it_is_refused(tmp_path: Path) -
 def test_g5_a_plugin_that_exits_is_refused_alone(tmp_path: Path) -> None:
     (tmp_path / "exits.py").write_text("import sys\nsys.exit(0)\n")
     registry = load_plugins([str(tmp_path)])
-    assert registry.refused[str(tmp_path / "exits.py")] == "SystemExit: 0"
+    assert registry.refused[str(tmp_path / "exits.py")] == "SystemExit: 0 (exits.py, line 2)"
     assert "hello_world" in registry.declarations
 
 

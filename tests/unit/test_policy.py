@@ -6,7 +6,7 @@ import pytest
 
 from anabranch.adapters.postgres.store.rows import write_change
 from anabranch.canonical import Json
-from anabranch.engine.lanes import fan_in_lane, plan_lane, work_lane
+from anabranch.engine.advancing.lanes import fan_in_lane, plan_lane, work_lane
 from anabranch.engine.policy import TaskPolicy, TaskShape
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.nodes import FanInNode, Folding, Spread, StageNode, WorkflowNode

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from anabranch.adapters.objects.folder import Folder
-from anabranch.adapters.postgres.store.files import PublishedFile
+from anabranch.adapters.postgres.store.published_files import PublishedFile
 from anabranch.api.routes.files import parse_range
 from anabranch.errors import AnabranchError
 from anabranch.serving.objects import TierObjects

@@ -2,8 +2,8 @@
 
 import pytest
 
+from anabranch.engine.job_retry import RetryPlan, choose_retry
 from anabranch.engine.model import NodeState
-from anabranch.engine.retry import RetryPlan, choose_retry
 from anabranch.errors import Conflict, InputError
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.edges import Branch

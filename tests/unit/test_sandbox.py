@@ -1,14 +1,18 @@
 """The seccomp filter, evaluated as the kernel does it, on both architectures (TS2)."""
 
+import errno
 import re
 import socket
 import struct
+import threading
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from anabranch.sandbox.channel import Channel, MalformedMessage
+from anabranch.sandbox.ranged import RangeServer
 from anabranch.sandbox.seccomp import ALLOWED, allow_list, numbers_of
 
 ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
@@ -118,3 +122,39 @@ def test_s4_what_is_no_message_is_garbled(line: str) -> None:
         there.sendall(line.encode("latin-1") + b"\n")
         with pytest.raises(MalformedMessage):
             list(Channel(here).receive())
+
+
+@pytest.mark.parametrize("lacking", ["descriptors", "threads"])
+def test_a_source_that_cannot_be_served_leaves_no_socket_open(lacking: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[socket.socket] = []
+    begun: list[threading.Thread] = []
+
+    def pair() -> tuple[socket.socket, socket.socket]:
+        if lacking == "descriptors" and len(made) == 4:
+            raise OSError(errno.EMFILE, "too many")
+        made.extend(ends := real())
+        return ends
+
+    def start(thread: threading.Thread) -> None:
+        if len(begun) == 2:
+            raise RuntimeError("can't start new thread")
+        begun.append(thread)
+        begin(thread)
+
+    real, begin = socket.socketpair, threading.Thread.start
+    monkeypatch.setattr(socket, "socketpair", pair)
+    monkeypatch.setattr(threading.Thread, "start", start)
+    with pytest.raises((OSError, RuntimeError)), closing(RangeServer(Nothing())) as server:
+        server.start()
+    for thread in begun:
+        thread.join()
+    assert [end.fileno() for end in made if end.fileno() >= 0] == []
+
+
+class Nothing:
+    """A file that nobody reads."""
+
+    name, size = "a.tif", 0
+
+    def read(self, start: int, length: int) -> bytes:
+        return b""

@@ -31,7 +31,9 @@ def test_the_files_of_a_folder_are_listed_by_extension_size_and_number(ctx: Fake
 
 def test_a_staged_file_is_known_by_its_content_and_a_replaced_one_is_refused(ctx: FakeContext) -> None:
     digest = hashlib.sha256(b"xxx").hexdigest()
-    assert stage(StageParams(source=SOURCE), ctx) == Staged(source=SOURCE, name="a.tif", size=3, sha256=digest)
+    assert stage(StageParams(source=SOURCE), ctx) == Staged(
+        source=SOURCE, name="a.tif", size=3, sha256=digest, versions={SOURCE: ctx.storage.stat(SOURCE).tag}
+    )
     with pytest.raises(Permanent) as refused:
         stage(StageParams(source=SOURCE, tag="of another"), ctx)
     assert refused.value.code == "source.changed"

@@ -1,11 +1,15 @@
 """A traceback tells where a handler failed, shortly and without secrets."""
 
+import re
 from collections.abc import Callable
 
 import pytest
 
+from anabranch.cli.jobs.log_lines import read_filter
+from anabranch.client import Log
 from anabranch.engine.worker import tracebacks
 from anabranch.engine.worker.tracebacks import MAX_TRACEBACK_CHARS, format_traceback
+from anabranch.plugins.raster.checks.crs import parse_crs
 from anabranch.redaction import hide_secrets
 
 
@@ -54,6 +58,16 @@ def test_a_traceback_is_bounded_and_can_be_stored(depth: int, message: str) -> N
     assert len(told) <= MAX_TRACEBACK_CHARS + 10
     assert "raise ValueError(message)" in told
     assert "\x00" not in told.encode().decode()
+
+
+def test_what_a_handler_of_ours_refuses_is_a_message_and_what_to_do() -> None:
+    error = catch(lambda: parse_crs("EPSG:99999999", "target_crs"))
+    assert "Traceback" in (format_traceback(error) or "")  # the code of this test called it
+    error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next and error.__traceback__.tb_next.tb_next
+    told = format_traceback(error) or ""
+    said = r" ERROR \[raster.crs_unknown\] target_crs EPSG:99999999 is not known\n  Give a code like EPSG:32633."
+    assert re.fullmatch(r"\S+" + said, told)
+    assert read_filter("error", None).keep(Log("1", "a", "0", 1, told, None)) is not None
 
 
 def test_what_the_engine_refuses_has_none() -> None:

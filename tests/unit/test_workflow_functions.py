@@ -3,6 +3,7 @@
 import asyncio
 import inspect
 import pickle
+import re
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
@@ -26,13 +27,13 @@ from anabranch import (
     workflow,
     workflow_named,
 )
-from anabranch.engine.plugin import Registry, load_plugins
+from anabranch.engine.registry import Registry, load_plugins
 from anabranch.engine.worker.handler import call_handler, describe_handler, handlers_in
 from anabranch.testing import FakeContext
 from anabranch.workflows.expressions import parse
 from anabranch.workflows.expressions.spelling import spell
-from anabranch.workflows.functions.calls import NodeOptions, Options
 from anabranch.workflows.nodes import FanInNode, FanOutNode, Folding, GateNode, Node, TaskNode, WorkflowNode
+from anabranch.workflows.python.calls import NodeOptions, Options
 from anabranch.workflows.rules import declared_keys
 from anabranch.workflows.values import Fold
 from anabranch.workflows.work import HandlerWork, WorkflowWork
@@ -393,6 +394,14 @@ def test_the_options_are_those_that_nodes_have() -> None:
     }  # fmt: skip
 
 
+def test_e15_a_function_can_ask_for_a_new_job_each_time() -> None:
+    @workflow(rerun=True)
+    def look() -> Any:
+        return split(text="a b")
+
+    assert look.workflow.rerun
+
+
 # Choices
 
 
@@ -617,6 +626,17 @@ def test_what_a_trace_can_not_do_is_refused_where_it_is_written(act: Any, said: 
     assert said in str(mistake)
 
 
+PAGE = (Path(__file__).parents[2] / "docs" / "howto" / "python-workflows.md").read_text()
+INSTEAD = [re.findall("`(.*?)`", row.split(" | ")[0]) for row in re.findall(r"^\| `.*", PAGE, re.MULTILINE)]
+
+
+@pytest.mark.parametrize("written", [one for row in INSTEAD for one in row] + ["x + 1", "x // 2", "x > 3"])
+def test_the_page_says_what_a_trace_refuses(written: str) -> None:
+    names: dict[str, Any] = {"anything": anything}  # what the snippets use
+    exec(f"def act(x, y, a, b, items):\n    anything(n=x)\n    {written.replace('…', 'pass')}", names)
+    assert bool(workflow("act")(names["act"]).load().mistakes) == (written not in ("x + 1", "x // 2", "x > 3"))
+
+
 def test_a_value_of_another_function_is_refused() -> None:
     leaked: list[Any] = []
 
@@ -714,7 +734,7 @@ def test_g5_functions_of_a_plugin_are_registered_and_a_wrong_one_is_refused_alon
     assert registry.declaration("my.plain").workflow.names == ["say"]
     assert registry.declaration("doubled").check({"n": 3}) == {"n": 3}
     assert registry.refused == {
-        "anabranch_plugin_mine.misspelt": "\n".join(
+        f"{tmp_path}/mine.py:misspelt": "\n".join(
             f"{tmp_path}/mine.py:{line}:5: {said}"
             for line, said in (
                 (16, "my.double takes no parameter 'numer'. Did you mean 'number'?"),

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 import pytest
 
 from anabranch import Input, choose, end, expr, gate, item, task, wait, workflow, workflow_named
-from anabranch.engine.plugin import Registry, load_plugins
+from anabranch.engine.registry import Registry, load_plugins
 from anabranch.plugins.demo.handlers import chunk_processor, echo, list_items, size_check, sleep
 from anabranch.plugins.demo.handlers import multi_phase as work_in_phases
 from anabranch.plugins.raster.collections.handlers import (
@@ -20,11 +20,13 @@ from anabranch.plugins.raster.collections.handlers import (
 from anabranch.plugins.raster.handlers import create_cogs, list_times, preflight, validate, verify
 from anabranch.plugins.raster.tiles.handlers import generate_tiling_scheme, process_tile, verify_mosaic
 from anabranch.plugins.stac.actions import unpublish_item
+from anabranch.plugins.stac.ingest.handlers import load_items, read_items, validate_items
 from anabranch.plugins.storage.handlers import list_files, stage
 from anabranch.plugins.storage.inventory import analyse_files, total_inventory
+from anabranch.plugins.storage.sync.handlers import compare_folder, report_sync
 from anabranch.workflows.definition import Workflow
-from anabranch.workflows.functions import WorkflowFunction
 from anabranch.workflows.nodes import EndNode
+from anabranch.workflows.python import WorkflowFunction
 
 # ruff: noqa: E712, FBT  # conditions are expressions, and `== False` is one
 
@@ -120,7 +122,7 @@ FOUND = (
 )  # fmt: skip
 
 
-@workflow("list_container", name="List a container")
+@workflow("list_container", name="List a container", version=2, rerun=True)
 def list_container(
     folder: Annotated[
         Line, Input(description="The folder, like bronze://delivery, or bronze:// for the whole container.")
@@ -146,6 +148,52 @@ def list_container(
     parts = analysed.fold({"parts": {"collect": "part"}}, name="all").parts
     totals: Any = total_inventory(parts=parts, geospatial=geospatial, more=listed.more, name="totals")
     return {name: totals[name] for name in FOUND}
+
+
+INGESTED = (
+    "read", "collections", "accepted", "changed", "unchanged", "duplicates", "refused", "refusals", "warnings",
+    "outputs", "report",
+)  # fmt: skip
+
+
+@workflow("stac_ingest", name="Ingest STAC")
+def stac_ingest(
+    source: Annotated[
+        Line,
+        Input(
+            description="The address of a JSON, NDJSON or GeoParquet file or of a static catalog's root;"
+            " or a folder, like bronze://items/ with a slash at its end."
+        ),
+    ],
+    collection: Annotated[
+        Line, Input(description="The collection that all items join; without it each one joins its own.")
+    ]
+    | None = None,
+    base_url: Annotated[
+        Line,
+        Input(
+            description="The URL of the folder of the source, which relative addresses of assets are resolved against."
+        ),
+    ]
+    | None = None,
+    unknown_extensions: Annotated[
+        Literal["accept", "refuse"],
+        Input(description="What to do with items that declare extensions whose schemas are not known here."),
+    ] = "accept",
+    reason: Annotated[
+        str, Input(maximum=1000, description="Why they are published; stored in the history of each item.")
+    ]
+    | None = None,
+    dry_run: Annotated[bool, Input(description="Whether to check everything and publish nothing.")] = False,
+) -> Any:
+    """Read STAC items and collections from a file, a folder or a static catalog, check each one, and publish them."""
+    given: Any = {"source": source, "collection": collection, "base_url": base_url}
+    found = read_items(**given, name="read")
+    treated: Any = {**given, "part": item, "unknown_extensions": unknown_extensions}
+    parts = validate_items.map(found.parts, name="validate", **treated).fold({"parts": {"collect": "part"}}, name="all")
+    rest: Any = {"collection": collection, "read": found.read, "refused": found.refused, "reason": reason}
+    loaded: Any = load_items(parts=parts.parts, **rest, dry_run=dry_run, name="load")
+    return {name: loaded[name] for name in INGESTED}
 
 
 @workflow("process_raster", name="Publish a raster", version=6)
@@ -186,6 +234,23 @@ def process_raster(
             description="The addresses of files that belong to the raster: a world file, .prj, .msk or .aux.xml.",
         ),
     ] = [],  # noqa: B006  # read once
+    versions: Annotated[
+        dict[str, Any],
+        Input(
+            description="The versions (ETags) of the source and its sidecars by address, as they were listed;"
+            " if one is another by now, the job fails with source.changed."
+        ),
+    ]
+    | None = None,
+    expected: Annotated[
+        int,
+        Input(
+            minimum=0,
+            description="The number of the item's publication that was seen last, 0 for none;"
+            " another one is a conflict.",
+        ),
+    ]
+    | None = None,
     input_crs: Annotated[Line, Input(description="The CRS of a file that has none, like EPSG:25832.")] | None = None,
     target_crs: Annotated[Line, Input(description="The CRS to publish in; without it the source's is kept.")]
     | None = None,
@@ -228,6 +293,7 @@ def process_raster(
         datetime=datetime,
         **chosen,
         sidecars=sidecars,
+        versions=versions,
     )
     checked = validate(
         source=source,
@@ -247,6 +313,7 @@ def process_raster(
         "title": title,
         "datetime": planned.datetime,
         "modified": planned.modified,
+        "versions": planned.versions,
         "notices": planned.warnings,
     }
     verified = verify(**file, cogs=cogs.cogs, **described)
@@ -272,11 +339,9 @@ def process_raster(
     review = gate("review", timeout_seconds=2592000, answer=answer, description=said)
     decide = choose(review.approved == True, None, end("put_aside"), name="decide")
     route = choose(approval, decide, None, name="route", after=made)
-    publishing: Any = {"collection": collection, "item": made["item"], "reason": reason, "create_collection": True}
-    tile_files = expr.default(mosaic.tile_items, [])
-    publish = task("stac.register_item").options(name="publish", after_any=[route, decide])(
-        **publishing, files=tile_files
-    )
+    publishing: Any = {"collection": collection, "item": made["item"], "reason": reason, "expected": expected}
+    publishing |= {"create_collection": True, "files": expr.default(mosaic.tile_items, [])}
+    publish = task("stac.register_item").options(name="publish", after_any=[route, decide])(**publishing)
     return {
         "outputs": expr.default(made.outputs, []),
         "items": expr.default(publish.items, []),
@@ -393,7 +458,7 @@ def process_raster_collection(
     }
 
 
-@workflow("process_raster_times", name="Publish each time of a variable", version=1)
+@workflow("process_raster_times", name="Publish each time of a variable", version=2)
 def process_raster_times(
     source: Annotated[
         str, Input(format="address", description="The address of the file, like bronze://uploads/…/era5.nc.")
@@ -416,14 +481,92 @@ def process_raster_times(
     staged = stage(source=source)
     listed = list_times.options(name="times")(source=source, sha256=staged.sha256, variable=variable)
     about: Any = {"input_crs": input_crs, "target_crs": target_crs, "raster_type": raster_type, "approval": approval}
+    same: Any = {"source": source, "versions": staged.versions}
     each = (
         workflow_named("process_raster")
         .options(name="each", concurrency=8)
-        .map(listed.times, source=source, variable=listed.variable, time=item, collection=collection, **about)
+        .map(listed.times, **same, variable=listed.variable, time=item, collection=collection, **about)
     )
     folds = {name: {"concat": name} for name in ("outputs", "items", "warnings")}
     every = each.fold(folds, name="all")
     return {"times": listed.times, "outputs": every.outputs, "items": every.items, "warnings": every.warnings}
+
+
+@workflow("sync_folder", name="Synchronize a folder", rerun=True)
+def sync_folder(
+    folder: Annotated[
+        Line, Input(description="The folder, like bronze://delivery, or bronze:// for the whole container.")
+    ],
+    collection: Annotated[Line, Input(description="The STAC collection that the items join.")],
+    extensions: Annotated[
+        list[Any],
+        Input(
+            maximum=100,
+            description="Only files with these extensions, like [tif, jp2]; by default those of raster formats.",
+        ),
+    ] = [],  # noqa: B006  # read once
+    input_crs: Annotated[Line, Input(description="The CRS of files that have none, like EPSG:25832.")] | None = None,
+    target_crs: Annotated[Line, Input(description="The CRS to publish in; without it the source's is kept.")]
+    | None = None,
+    raster_type: Annotated[
+        Line, Input(description="What the rasters show, where their pixels don't say; see the kinds.")
+    ]
+    | None = None,
+    variable: Annotated[
+        Line, Input(maximum=200, description="The variable of netCDF, HDF5 or GRIB files that have several.")
+    ]
+    | None = None,
+    time: Annotated[
+        Line, Input(maximum=200, description="The time of a variable that has several, or all for a band for each.")
+    ]
+    | None = None,
+    tier: Annotated[
+        Literal["analysis", "visualization", "archive", "all"], Input(description="What the COGs are for.")
+    ] = "analysis",
+    tiling: Annotated[
+        Literal["auto", "never", "always"],
+        Input(
+            description="Whether rasters become tiles, which readers see as one: if they are large (auto),"
+            " or in any case (always)."
+        ),
+    ] = "auto",
+    approval: Annotated[
+        bool, Input(description="Whether a person must approve each item before it is published.")
+    ] = False,
+    limit: Annotated[
+        int,
+        Input(
+            minimum=1,
+            maximum=50_000,
+            description="The most files that are published; the others are left for the next run.",
+        ),
+    ] = 10_000,
+    dry_run: Annotated[bool, Input(description="Whether to compare only and publish nothing.")] = False,
+) -> Any:
+    """Publish the rasters below a folder that are new or have changed, each by a job of process_raster, and report the items whose file has vanished."""  # noqa: E501  # as the file has it
+    named: Any = {"folder": folder, "extensions": extensions, "limit": limit}
+    compared = compare_folder.options(name="compare")(**named, collection=collection, dry_run=dry_run)
+    about: Any = {"input_crs": input_crs, "target_crs": target_crs, "raster_type": raster_type, "variable": variable}
+    options: Any = {**about, "time": time, "tier": tier, "tiling": tiling, "approval": approval}
+    each = (
+        workflow_named("process_raster")
+        .options(name="publish", concurrency=8, on_failure="continue")
+        .map(
+            compared.files,
+            source=item.address,
+            versions=item.versions,
+            collection=collection,
+            item_id=item.item,
+            expected=item.expected,
+            **options,
+            reason=f"Synchronized with {folder}",
+        )
+    )
+    items = each.fold({"items": {"collect": "items"}}, name="all").items
+    made: Any = report_sync.options(name="report")(
+        collection=collection, part=compared.part, items=items, dry_run=dry_run
+    )
+    return {name: made[name] for name in ("counts", "files", "items", "outputs")}
 
 
 @workflow("unpublish_raster", name="Unpublish a raster", version=1)

@@ -3,7 +3,7 @@
 import pytest
 
 from anabranch import InputError
-from anabranch.engine.plugin import load_plugins
+from anabranch.engine.registry import load_plugins
 from anabranch.workflows.yaml.load import load_yaml
 from anabranch.workflows.yaml.write import write_yaml
 
@@ -14,6 +14,7 @@ workflow_id: everything
 name: All of it
 version: 2
 priority: 3
+rerun: true
 inputs:
   a: {type: string, default: null, choices: [x, "no", "1"], description: "Odd: text #1"}
   b: {type: number, min: 1, max: 2.5, required: true}

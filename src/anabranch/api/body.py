@@ -43,7 +43,7 @@ def check_body(model: type[Model], given: Mapping[str, Json]) -> Model:
     try:
         return model.model_validate(given)
     except ValidationError as error:
-        raise InvalidRequest.of(error, "body") from error
+        raise InvalidRequest.of(error, "body", known=sorted(model.model_fields)) from error
 
 
 JsonBody = Annotated[JsonObject, Depends(read_object)]
@@ -94,6 +94,9 @@ def _parse(body: bytes) -> Json:
         with suppress(RecursionError):  # how deep it may be, `decode` says
             json.loads(text, parse_int=_refuse_huge, object_pairs_hook=_refuse_duplicates)
         return decode(text)
+    except json.JSONDecodeError as error:
+        said = f"the body is not JSON: {error.msg} (line {error.lineno}, column {error.colno})"
+        raise InputError("request.json", said, remedy="Fix it there.") from error
     except ValueError as error:
         raise InputError(
             "request.json",

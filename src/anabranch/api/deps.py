@@ -11,8 +11,8 @@ from fastapi.security.base import SecurityBase
 
 from anabranch.access import Principal, Scope
 from anabranch.api.health.loop_beat import LoopBeat
-from anabranch.api.health.measure import RequestCounts
 from anabranch.api.health.monitor import Monitor
+from anabranch.api.health.request_metrics import RequestCounts
 from anabranch.api.security.limits import Limits
 from anabranch.api.streaming.job_watcher import JobWatcher
 from anabranch.errors import AnabranchError, InputError

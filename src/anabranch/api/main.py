@@ -15,20 +15,20 @@ from anabranch.api.answers.errors import add_handlers
 from anabranch.api.answers.head import HeadByGet
 from anabranch.api.health.loop_beat import LoopBeat
 from anabranch.api.health.loop_errors import LoopErrors
-from anabranch.api.health.measure import RequestCounts, RequestMetrics
-from anabranch.api.health.memory import limit_memory
+from anabranch.api.health.memory_limit import limit_memory
 from anabranch.api.health.monitor import Monitor
+from anabranch.api.health.request_metrics import RequestCounts, RequestMetrics
 from anabranch.api.ogc import routes as processes
 from anabranch.api.routes import (
     bulk,
     catalog,
     control,
     database,
+    events,
     files,
     graphs,
     handlers,
     health,
-    history,
     items,
     jobs,
     keys,
@@ -40,14 +40,14 @@ from anabranch.api.routes import (
     workers,
     workflows,
 )
-from anabranch.api.security.address import AllowedHosts, PublicAddress
-from anabranch.api.security.admission import Admission
 from anabranch.api.security.authentication import Authenticator
+from anabranch.api.security.connection_limits import Bounds
 from anabranch.api.security.cors import ReadersCors
 from anabranch.api.security.hang_guard import HangGuard
 from anabranch.api.security.limits import Limits
-from anabranch.api.security.protocol import Bounds
-from anabranch.api.signals import on_stop_signal
+from anabranch.api.security.outer_middleware import Admission
+from anabranch.api.security.public_address import AllowedHosts, PublicAddress
+from anabranch.api.stop_signals import on_stop_signal
 from anabranch.api.streaming.job_watcher import JobWatcher
 from anabranch.app import CATALOG_CONNECTIONS
 from anabranch.errors import InputError
@@ -66,7 +66,7 @@ for _module in (
     jobs,
     bulk,
     control,
-    history,
+    events,
     uploads,
     graphs,
     workflows,

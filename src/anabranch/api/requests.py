@@ -8,7 +8,7 @@ from pydantic_core import PydanticCustomError
 
 from anabranch.access import LOCAL, KeyRequest, Scope
 from anabranch.api.labels import LabelPairs, Labels
-from anabranch.api.security.admission import CORRELATION_ID
+from anabranch.api.security.outer_middleware import CORRELATION_ID
 from anabranch.contract.jobs import TaskStatus
 from anabranch.engine.model import JobState
 from anabranch.strict_model import StrictModel
@@ -113,7 +113,10 @@ class ItemActionRequest(StrictModel):
     )
     reason: str = Field(min_length=1, max_length=1000, description="Stored in the item's history.")
     expected: int | None = Field(
-        None, ge=1, lt=2**31, description="The number that the caller saw last; 409 if another has acted since."
+        None,
+        ge=1,
+        lt=2**31,
+        description="The number that the caller saw last, as `If-Match`; 409 if another has acted since.",
     )
     dry_run: bool = Field(False, description="Check everything and show what would be done.")
 

@@ -5,7 +5,7 @@ import structlog
 from anabranch.access import Principal
 from anabranch.api.security.limits import Limits
 from anabranch.engine.ports import Submitted
-from anabranch.engine.submission import Order
+from anabranch.engine.submitting.submission import Order
 from anabranch.gateway import Gateway
 
 __all__ = ["accept_job"]

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 
 from anabranch.contract.control import Queue
 from anabranch.engine.model import LimitKind
-from anabranch.engine.plugin import Registry
+from anabranch.engine.registry import Registry
 from anabranch.workflows.mistakes import nearest
 
 __all__ = ["warn_of_unknown"]

@@ -15,12 +15,12 @@ from anabranch.bench.processor_time import processor_seconds
 from anabranch.bench.statistics import StatisticsReader
 from anabranch.bench.workflows import CHAIN, EXPRESSIONS, FAN_OUT, ONE_TASK
 from anabranch.canonical import Json, JsonObject
-from anabranch.engine.submission import Order
+from anabranch.engine.submitting.submission import Order
 from anabranch.errors import AnabranchError, Unavailable
 from anabranch.gateway import Gateway
 from anabranch.settings import Settings
 
-__all__ = ["Bench", "ChainFigures", "FanOutFigures", "Hops", "JobFigures", "open_bench"]
+__all__ = ["Bench", "ChainFigures", "FanOutFigures", "Hops", "JobFigures", "make_token", "open_bench"]
 
 TIMEOUT_SECONDS = 60.0
 WARM_TASKS = 500
@@ -79,12 +79,20 @@ class JobFigures:
 class Bench:
     """A submitter like the API's, with warm workers."""
 
-    def __init__(self, gateway: Gateway, statistics: StatisticsReader, processes: BenchProcesses, queue: str) -> None:
+    def __init__(
+        self, gateway: Gateway, statistics: StatisticsReader, processes: BenchProcesses, queue: str, url: str
+    ) -> None:
         """Made by `open_bench`."""
+        self.url = url
+        self.storage = gateway.storage
         self._gateway = gateway
         self._statistics = statistics
         self._processes = processes
         self._queue = queue
+
+    async def run(self, workflow: str, parameters: JsonObject) -> float:
+        """Run a job; returns its duration in seconds, from its submission to its end."""
+        return (await self._run(workflow, parameters))[1]
 
     async def warm(self) -> None:
         """Wait until every worker has a session, then give them work until each has done some."""
@@ -136,8 +144,8 @@ class Bench:
 
     async def rasters(self, count: int, size: int) -> JobFigures:
         """Measure the publication of this many rasters of three bands, each another, from the file to the catalog."""
-        bronze = self._gateway.storage.tier("bronze")
-        token = _token()
+        bronze = self.storage.tier("bronze")
+        token = make_token()
         for number, picture in enumerate(make_pictures(count + WARM_RASTERS, size)):
             await asyncio.to_thread(bronze.put, f"{token}/{number}.tif", picture, if_absent=True)
         sources: list[JsonObject] = [
@@ -147,7 +155,7 @@ class Bench:
         return await self._run_all(RASTER, sources[:count])
 
     async def _run_all(self, workflow: str, each: Sequence[Mapping[str, Json]]) -> JobFigures:
-        scope, jobs = _token(), len(each)
+        scope, jobs = make_token(), len(each)
         (after,) = await self._statistics.row("newest_job")
         (wal,) = await self._statistics.row("wal")
         begun, busy = time.monotonic(), processor_seconds()
@@ -179,7 +187,7 @@ class Bench:
 
     async def _run(self, workflow: str, parameters: JsonObject) -> tuple[float, float, str]:
         """Submit a job and wait for its end; returns its start time, its duration and its id."""
-        token = _token()
+        token = make_token()
         begun = time.monotonic()
         submitted = await self._gateway.submit(
             Order(workflow, parameters, scope=token, by="bench", correlation_id=token)
@@ -210,7 +218,7 @@ async def open_bench(settings: Settings, url: str, processes: BenchProcesses, qu
     gateway, statistics = Gateway(settings, url), await StatisticsReader.open(url)
     await gateway.open()
     try:
-        bench = Bench(gateway, statistics, processes, queue)
+        bench = Bench(gateway, statistics, processes, queue, url)
         await bench.warm()
         yield bench
     finally:
@@ -218,7 +226,8 @@ async def open_bench(settings: Settings, url: str, processes: BenchProcesses, qu
         await statistics.close()
 
 
-def _token() -> str:
+def make_token() -> str:
+    """A name that no other run has."""
     return f"bench-{secrets.token_hex(6)}"
 
 

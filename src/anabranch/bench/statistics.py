@@ -8,7 +8,7 @@ from psycopg.rows import TupleRow
 
 from anabranch.adapters.postgres.connect import Role, connect_async
 from anabranch.adapters.postgres.database import translate
-from anabranch.statements import read_statements
+from anabranch.sql_files import read_statements
 
 __all__ = ["StatisticsReader", "query_text"]
 

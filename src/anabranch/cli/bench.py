@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from anabranch.bench.http import run_http_bench
+from anabranch.bench.ingest import measure_ingest
 from anabranch.bench.measure import Bench
 from anabranch.bench.run import run_bench
 from anabranch.bench.tiles import run_tile_bench
@@ -15,7 +16,7 @@ from anabranch.cli.stack.start import interrupt_on_signals
 from anabranch.cli.terminal.options import Json
 from anabranch.cli.terminal.output import print_json, print_line
 
-__all__ = ["chain", "cog", "fanout", "http", "jobs", "rasters", "tiles"]
+__all__ = ["chain", "cog", "fanout", "http", "ingest", "jobs", "rasters", "tiles"]
 
 
 Workers = Annotated[int, typer.Option(min=1, max=64, help="Worker processes.")]
@@ -67,6 +68,17 @@ def rasters(
 ) -> None:
     """Measure the publication of many small rasters by process_raster, from the file to the catalog."""
     _measure(lambda bench: bench.rasters(count, size), database_url, workers, json, with_catalog=True)
+
+
+def ingest(
+    items: Annotated[int, typer.Option(min=1, max=1_000_000, help="Items to publish.")] = 10_000,
+    rounds: Annotated[int, typer.Option(min=1, max=100, help="How many times each way is measured, in turn.")] = 3,
+    workers: Workers = 2,
+    database_url: DatabaseUrl = None,
+    json: Json = False,
+) -> None:
+    """Measure the publication of STAC items by stac_ingest, compared with pypgstac's own loader."""
+    _measure(lambda bench: measure_ingest(bench, items, rounds), database_url, workers, json, with_catalog=True)
 
 
 def http(

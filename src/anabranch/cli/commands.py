@@ -29,7 +29,7 @@ COMMANDS: dict[str, str | tuple[str, str]] = {
     "dead-letters": "List and replay tasks that failed permanently.",
     "dead-letters list": (
         "jobs.control:list_dead_letters",
-        "List the tasks that failed permanently and were not retried since, the newest first.",
+        "List the tasks that failed permanently and are still missing: no retry or newer job took their place.",
     ),
     "dead-letters replay": (
         "jobs.control:replay",
@@ -147,6 +147,10 @@ COMMANDS: dict[str, str | tuple[str, str]] = {
     "bench rasters": (
         "bench:rasters",
         "Measure the publication of many small rasters by process_raster, from the file to the catalog.",
+    ),
+    "bench ingest": (
+        "bench:ingest",
+        "Measure the publication of STAC items by stac_ingest, compared with pypgstac's own loader.",
     ),
     "bench http": (
         "bench:http",

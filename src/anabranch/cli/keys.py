@@ -13,7 +13,7 @@ from anabranch.cli.exit_codes import UsageError
 from anabranch.cli.setup import prepare
 from anabranch.cli.terminal.durations import parse_duration
 from anabranch.cli.terminal.options import Json
-from anabranch.cli.terminal.output import age, format_time, note, print_json, print_line, print_result, print_table
+from anabranch.cli.terminal.output import ago, format_time, note, print_json, print_line, print_result, print_table
 from anabranch.contract.answer import Page, build
 from anabranch.contract.stack import Key, NewKey
 from anabranch.embedded.locate import find_remote
@@ -58,7 +58,7 @@ def list_keys(
         print_json(page.items)
     else:
         facts = ("id", "name", "owner", "scope", "state")
-        rows = ([*(getattr(key, fact) for fact in facts), key.expires_at, age(key.used_at)] for key in page)
+        rows = ([*(getattr(key, fact) for fact in facts), key.expires_at, ago(key.used_at)] for key in page)
         print_table([*facts, "expires", "used"], rows)
     if page.next:
         note(f"next page: --before {page.next}")

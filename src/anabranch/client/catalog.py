@@ -7,13 +7,15 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 from anabranch.client.calls import Call
 from anabranch.client.paths import segment
 from anabranch.contract.answer import JsonObject, Page, read
-from anabranch.contract.catalog import Item
+from anabranch.contract.catalog import Item, PublishedItem
+from anabranch.errors import NotFound
 
 __all__ = [
-    "current_file_path", "file_path", "item_path", "items_call", "items_path", "map_path", "published_path",
-    "tile_path", "tilejson_path",
+    "current_file_path", "download_path", "file_path", "item_path", "items_call", "items_path", "layer_path",
+    "map_path", "published_path", "tile_path", "tilejson_path",
 ]  # fmt: skip
 
+FILES = "/files/p/"
 GRID = "WebMercatorQuad"
 MAX_PAGE_ITEMS = 200
 
@@ -53,6 +55,11 @@ def tilejson_path(collection: str, item: str) -> str:
     return f"/raster/collections/{segment(collection)}/items/{segment(item)}/{GRID}/tilejson.json"
 
 
+def layer_path(collection: str) -> str:
+    """The path of the tiles of all items of a collection, with {z}, {x} and {y}."""
+    return f"/raster/collections/{segment(collection)}/tiles/{GRID}/{{z}}/{{x}}/{{y}}"
+
+
 def tile_path(collection: str, item: str) -> str:
     """The path of the tiles of an item's raster, with {z}, {x} and {y}."""
     return f"/raster/collections/{segment(collection)}/items/{segment(item)}/tiles/{GRID}/{{z}}/{{x}}/{{y}}"
@@ -66,6 +73,20 @@ def published_path(collection: str, item: str, part: str = "") -> str:
 def file_path(publication: str, name: str) -> str:
     """The path of a file of a publication, which never changes."""
     return f"/files/p/{segment(publication)}/{segment(name)}"
+
+
+def download_path(source: Item | PublishedItem | str, name: str) -> str:
+    """The path of an asset of an item, by its name or that of its file; or of a file of a publication."""
+    if isinstance(source, PublishedItem | str):
+        return file_path(source if isinstance(source, str) else source.publication, name)
+    if not isinstance(source, Item):  # as a notebook may pass it
+        raise TypeError(f"give an item, or the id of a publication, not a {type(source).__name__}: {str(source)[:80]}")
+    paths = {asset: urlsplit(str(about.get("href", ""))).path for asset, about in source.assets.items()}
+    found = paths.get(name) or next((path for path in paths.values() if path.endswith(f"/{segment(name)}")), "")
+    if FILES not in found:
+        have = ", ".join(source.assets) or "none"
+        raise NotFound("file.not_published", f"{source.id} has no asset {name!r}", remedy=f"Its assets: {have}.")
+    return found[found.index(FILES) :]
 
 
 def current_file_path(collection: str, item: str, name: str) -> str:

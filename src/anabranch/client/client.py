@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 from anabranch.client import operations
 from anabranch.client.admin import Admin
 from anabranch.client.calls import Call, Pause
-from anabranch.client.catalog import file_path, item_path, items_call, tile_path
+from anabranch.client.catalog import download_path, file_path, item_path, items_call, layer_path, tile_path
 from anabranch.client.files import FileBody, OnBytes, hash_file
 from anabranch.client.job_stream import JobStream
 from anabranch.client.operations import BulkAnswer
@@ -19,7 +19,7 @@ from anabranch.client.publishing import Publishing
 from anabranch.client.transport import Transport
 from anabranch.client.uploads import MAX_WHOLE_BYTES, upload_parts
 from anabranch.contract.answer import Page, read
-from anabranch.contract.catalog import Item
+from anabranch.contract.catalog import Item, PublishedItem
 from anabranch.contract.control import (
     DeadLetter,
     Drained,
@@ -295,18 +295,19 @@ class Client(Publishing):
         """A published item."""
         return self._get(Item, item_path(collection, item))
 
-    def download(self, publication: str, name: str, file: str | Path) -> Path:
-        """Write a file of a publication; returns its path. `published_item` has the id of the current one."""
-        self._transport.download(Call(Path, "GET", file_path(publication, name), slow=True), Path(file))
+    def download(self, source: Item | PublishedItem | str, name: str, file: str | Path) -> Path:
+        """Write an asset of an item, by its name or that of its file, or a file of a publication; returns its path."""
+        self._transport.download(Call(Path, "GET", download_path(source, name), slow=True), Path(file))
         return Path(file)
 
     def hash_published(self, publication: str, name: str) -> str:
         """The SHA-256 of a file of a publication, computed from its bytes."""
         return self._transport.hash(Call(Path, "GET", file_path(publication, name), slow=True))
 
-    def tile_url(self, item: Item) -> str:
-        """The URL of the tiles of an item's raster, with {z}, {x} and {y}, for maps."""
-        return f"{self.base_url}{tile_path(item.collection, item.id)}"
+    def tile_url(self, item: Item | str) -> str:
+        """The URL of the tiles of an item, or of all items of a collection, with {z}, {x} and {y}, for maps."""
+        path = layer_path(item) if isinstance(item, str) else tile_path(item.collection, item.id)
+        return f"{self.base_url}{path}"
 
     def dead_letters(
         self,

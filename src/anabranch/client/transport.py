@@ -79,7 +79,7 @@ class HttpProtocol:
             raise Unavailable(
                 "api.unreachable",
                 f"the API at {self._where} does not answer: {str(error) or type(error).__name__}",
-                remedy="Start it with `anabranch up`, or fix ANABRANCH_API_URL if it names another.",
+                remedy="Start it with `anabranch up --detach`, or fix ANABRANCH_API_URL if it names another.",
             ) from error
 
     def _check(self, call: Call[Any], answer: "httpx.Response") -> None:

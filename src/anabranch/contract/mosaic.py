@@ -13,7 +13,7 @@ from anabranch.strict_model import StrictModel
 __all__ = ["MOSAIC_TYPE", "EmptyTile", "Grid", "MosaicDocument", "MosaicTile", "Overview", "StoredFile", "Window"]
 
 MOSAIC_TYPE = "application/vnd.anabranch.mosaic+json"
-MAX_TILES = 10_000
+MAX_LISTED_TILES = 10_000
 
 Transform = tuple[float, float, float, float, float, float]
 
@@ -97,5 +97,5 @@ class MosaicDocument(StrictModel):
     projjson: dict[str, JsonValue] | None = None
     grid: Grid
     overview: Overview
-    tiles: Annotated[tuple[MosaicTile, ...], Field(min_length=1, max_length=MAX_TILES)]
-    empty: Annotated[tuple[EmptyTile, ...], Field(max_length=MAX_TILES)] = ()
+    tiles: Annotated[tuple[MosaicTile, ...], Field(min_length=1, max_length=MAX_LISTED_TILES)]
+    empty: Annotated[tuple[EmptyTile, ...], Field(max_length=MAX_LISTED_TILES)] = ()

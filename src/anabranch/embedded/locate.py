@@ -50,7 +50,7 @@ def find_stack(home: Home) -> Stack:
     """The stack that runs in a home."""
     stack = home.read_stack()
     if stack is None:
-        raise Unavailable("stack.down", f"nothing runs in {home.path}", remedy="Start it with `anabranch up`.")
+        raise Unavailable("stack.down", f"nothing runs in {home.path}", remedy="Start it with `anabranch up --detach`.")
     return stack
 
 

@@ -7,12 +7,12 @@ import structlog
 from anabranch.canonical import JsonObject
 from anabranch.engine.failure import Failure, describe_error, next_delay
 from anabranch.engine.model import ChildJob, Claim, Ended, JobState, Report, SessionId
-from anabranch.engine.plugin import Registry
 from anabranch.engine.ports import JobStore, Refused, SessionGone, Spawned, TakenRight, TaskQueue
-from anabranch.engine.submission import Submission
+from anabranch.engine.registry import Registry
+from anabranch.engine.submitting.submission import Submission
 from anabranch.engine.task_parameters import Definitions
 from anabranch.errors import AnabranchError, Unavailable
-from anabranch.storage.results import Results
+from anabranch.storage.large_results import Results
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.stages import Declaration
 

@@ -1,8 +1,16 @@
 """What installed packages bring by entry points: plugins, their settings and their error codes."""
 
+import sys
 from collections.abc import Iterator, Mapping
 from functools import cache
-from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, packages_distributions, version
+from importlib.metadata import (
+    EntryPoint,
+    EntryPoints,
+    PackageNotFoundError,
+    entry_points,
+    packages_distributions,
+    version,
+)
 
 __all__ = [
     "CODE_GROUP",
@@ -25,7 +33,14 @@ FOLDER_PREFIX = "anabranch_plugin_"  # of the modules of plugin folders
 
 def find_entry_points(group: str) -> list[EntryPoint]:
     """The entry points of a group: ours, then the others by name."""
-    return sorted(entry_points(group=group), key=lambda point: (not point.value.startswith(OWN_PREFIX), point.name))
+    found = _find_entry_points(group, tuple(sys.path))
+    return sorted(found, key=lambda point: (not point.value.startswith(OWN_PREFIX), point.name))
+
+
+@cache
+def _find_entry_points(group: str, _path: tuple[str, ...]) -> EntryPoints:
+    """Those of the packages on a path; slow, because it reads the entry points of every distribution."""
+    return entry_points(group=group)
 
 
 def load_entry_points(group: str) -> Iterator[tuple[str, object]]:

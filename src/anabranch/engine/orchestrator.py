@@ -5,13 +5,13 @@ from datetime import timedelta
 
 import structlog
 
-from anabranch.engine.advancing import Advancer
-from anabranch.engine.live_session import LiveSession
+from anabranch.engine.advancing.advancer import Advancer
 from anabranch.engine.ports import SessionGone, Store
-from anabranch.engine.retention import Purge, Retention
-from anabranch.engine.sweeper import SWEEP_INTERVAL, Sweeper
+from anabranch.engine.sessions.live_session import LiveSession
+from anabranch.engine.sweeping.retention import Purge, Retention
+from anabranch.engine.sweeping.sweeper import SWEEP_INTERVAL, Sweeper
 from anabranch.errors import AnabranchError
-from anabranch.storage.results import Results
+from anabranch.storage.large_results import Results
 
 __all__ = ["Orchestrator"]
 

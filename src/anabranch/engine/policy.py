@@ -64,7 +64,7 @@ class TaskPolicy:
 class TaskShape:
     """The inputs of a lane's tasks besides their parameters, and the kind of the tasks.
 
-    `lineage` names the node whose result of the same index a task gets, `previous` the one whose results it gets all;
+    `lineage` names the node whose result of the same index a task gets, `previous` the node of which it gets all;
     `workflow` is the hash of the workflow that each task runs as a job; `folding` is what a fan-in makes of results.
     Where it folds those of several nodes, these are its `sources`, and `skipped` those that did not run.
     The result of a `single` task is the node's output; tasks of an `indexed` lane get their index as a parameter.

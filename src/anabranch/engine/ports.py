@@ -7,6 +7,8 @@ from typing import Generic, Protocol, TypeVar
 
 from anabranch.canonical import Json, JsonObject
 from anabranch.contract.control import Limit
+from anabranch.engine.advancing.transitions import Transition
+from anabranch.engine.job_retry import RetryPlan
 from anabranch.engine.model import (
     Answer,
     ApplyResult,
@@ -29,9 +31,7 @@ from anabranch.engine.model import (
     SignalAnswer,
     TaskKey,
 )
-from anabranch.engine.retry import RetryPlan
-from anabranch.engine.submission import IdempotencyKey, Submission
-from anabranch.engine.transitions import Transition
+from anabranch.engine.submitting.submission import IdempotencyKey, Submission
 from anabranch.errors import AnabranchError, Conflict
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.expressions import Reference
@@ -307,8 +307,8 @@ class RetentionStore(Protocol):
     async def expire_publications(self, revisions: timedelta, withdrawn: timedelta) -> int:
         """Remove the files of some publications out of sight for this long; how many, and 0 at the end."""
 
-    async def find_expired_objects(self) -> list[str]:
-        """The addresses of some objects that no publication uses any more."""
+    async def find_expired_objects(self, after: str) -> list[str]:
+        """The addresses of some objects that no publication uses any more, in their order after one."""
 
     async def forget_objects(self, addresses: Sequence[str]) -> int:
         """Forget such objects once they are removed; how many."""

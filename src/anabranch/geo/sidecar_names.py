@@ -3,7 +3,7 @@
 from pathlib import PurePosixPath
 from typing import Literal
 
-__all__ = ["SidecarKind", "find_kind", "sidecar_names"]
+__all__ = ["SidecarKind", "find_kind", "names_beside", "sidecar_names"]
 
 SidecarKind = Literal["world", "prj", "mask", "aux"]
 
@@ -25,6 +25,16 @@ def sidecar_names(name: str) -> dict[str, SidecarKind]:
         f"{stem}.aux.xml": "aux",
     }
     return {each: kind for each, kind in names.items() if each != lower}
+
+
+def names_beside(name: str) -> dict[str, SidecarKind]:
+    """The same, as they are spelled beside a raster: its own name or stem as it is, and the rest in lower case."""
+    stem = PurePosixPath(name).stem
+    found: dict[str, SidecarKind] = {}
+    for lower, kind in sidecar_names(name).items():
+        begin = name if lower.startswith(name.lower()) else stem
+        found[begin + lower.removeprefix(begin.lower())] = kind
+    return found
 
 
 def find_kind(name: str, raster: str) -> SidecarKind | None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import ConfigDict, Field
 
@@ -93,6 +93,11 @@ class Statement(_Part):
     def published_as(self) -> JsonObject:
         """The collection and the item."""
         return self.predicate.build_definition.internal_parameters
+
+    def published(self, as_: JsonObject) -> Self:
+        """The same statement about another item."""
+        build = self.predicate.build_definition.model_copy(update={"internal_parameters": as_})
+        return self.model_copy(update={"predicate": self.predicate.model_copy(update={"build_definition": build})})
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NoReturn
@@ -86,19 +86,20 @@ class Sandbox:
         with self._lock:
             control = self._start()
             self._warn()
-            ours, theirs = socket.socketpair()
-            servers = [RangeServer(file) for file in ranged.values()]
-            try:
-                with theirs:
+            with ExitStack() as ends:
+                ours, theirs = (ends.enter_context(end) for end in socket.socketpair())
+                servers = [ends.enter_context(closing(RangeServer(file))) for file in ranged.values()]
+                try:
                     control.send_with_sockets(request, [theirs, *(end for server in servers for end in server.there)])
-            except ConnectionError as error:
-                ours.close()
-                for server in servers:
-                    server.close()
-                self._end()
-                raise Transient("the sandbox's server is gone", code="sandbox.unavailable") from error
-            for server in servers:
-                server.start()
+                    for server in servers:
+                        server.start()
+                except BaseException as error:
+                    self._end()
+                    if not isinstance(error, ConnectionError):
+                        raise
+                    raise Transient("the sandbox's server is gone", code="sandbox.unavailable") from error
+                ends.pop_all()
+                theirs.close()
             call = _Call(Channel(ours, max_bytes=MAX_ANSWER_BYTES), control, servers, progress, should_stop)
             try:
                 return call.wait()
@@ -143,7 +144,7 @@ class Sandbox:
 
     def _warn(self) -> None:
         if not self._warned and (missing := self._protections.missing()):
-            log.warning("sandbox.weak", missing=missing)
+            log.warning("sandbox.partly_supported", missing=missing)
         self._warned = True
 
     def _end(self) -> None:

@@ -43,20 +43,32 @@ class RangeServer:
     def __init__(self, source: RangeSource) -> None:
         """Nothing is served yet; `there` are the ends for the sandbox."""
         self._source = source
-        self._here, self.there = zip(*(socket.socketpair() for _ in range(SOCKETS_PER_FILE)), strict=True)
+        self._unserved: list[socket.socket] = []
+        self.there: list[socket.socket] = []
+        self._counting = threading.Lock()
         self._ranges_left = MAX_RANGES
         self._bytes_left = MAX_READINGS * max(source.size, MAX_RANGE_BYTES)
         self.error: Exception | None = None
+        try:
+            for _ in range(SOCKETS_PER_FILE):
+                here, there = socket.socketpair()
+                self._unserved.append(here)
+                self.there.append(there)
+        except OSError:
+            self.close()
+            raise
 
     def start(self) -> None:
         """Serve; the sandbox has its ends by now."""
-        for here, there in zip(self._here, self.there, strict=True):
+        for there in self.there:
             there.close()
-            threading.Thread(target=self._serve, args=[here], name="ranges", daemon=True).start()
+        while self._unserved:
+            threading.Thread(target=self._serve, args=[self._unserved[-1]], name="ranges", daemon=True).start()
+            self._unserved.pop()
 
     def close(self) -> None:
-        """Close all ends, if it was not started."""
-        for end in (*self._here, *self.there):
+        """Close the ends that no thread serves; a thread closes its own when the other end is closed."""
+        for end in (*self._unserved, *self.there):
             end.close()
 
     def _serve(self, here: socket.socket) -> None:
@@ -75,8 +87,9 @@ class RangeServer:
                     return
 
     def _check(self, start: int, length: int) -> None:
-        self._ranges_left -= 1
-        self._bytes_left -= length
+        with self._counting:
+            self._ranges_left -= 1
+            self._bytes_left -= length
         if not (0 < length <= MAX_RANGE_BYTES and start + length <= self._source.size):
             raise Permanent(f"the function asked for an invalid range of {self._source.name}", code="sandbox.answer")
         if self._ranges_left < 0 or self._bytes_left < 0:

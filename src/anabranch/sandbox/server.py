@@ -17,8 +17,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple, NoReturn
 
+from anabranch.die_with_parent import die_with_parent
 from anabranch.engine.failure import describe_error
-from anabranch.engine.worker.parent_death import die_with_parent
 from anabranch.sandbox.captured_output import CapturedOutput
 from anabranch.sandbox.channel import Channel, Message
 from anabranch.sandbox.confine import Limits, drop_privileges, leave_network, set_limits

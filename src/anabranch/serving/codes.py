@@ -12,7 +12,7 @@ CODES: tuple[Code, ...] = (
     Code("catalog.query", Kind.INVALID, "The catalog can't run this search.", "Fix the search; its parameters are described at /openapi.json.", 400),
     Code("catalog.slow", Kind.UNAVAILABLE, "A search of the catalog took too long.", "Ask for a smaller area, time or page."),
     Code("item.not_found", Kind.NOT_FOUND, "The catalog has no such collection or item.", "List collections and items at /stac/collections and /stac/search."),
-    Code("raster.assets", Kind.INVALID, "The request needs too many tiles of a mosaic.", "Request a smaller area, or fewer pixels."),
+    Code("raster.assets", Kind.INVALID, "The request needs too many items of a layer, or tiles of a mosaic.", "Zoom in, or request a smaller area, fewer items or fewer pixels."),
     Code("raster.outside", Kind.NOT_FOUND, "The requested area is outside the raster.", "Its bounds are in tilejson.json."),
     Code("raster.query", Kind.INVALID, "The parameters for drawing or reading a raster are invalid.", "The routes and their parameters are described at /openapi.json."),
     Code("raster.size", Kind.INVALID, "The request is larger than one request may compute.", "Split it into several smaller requests."),

@@ -1,13 +1,13 @@
 """Published files, and the URLs that readers see in place of storage addresses."""
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 from urllib.parse import quote
 
-from anabranch.adapters.postgres.store.files import PublishedFile, StoredFile
+from anabranch.adapters.postgres.store.published_files import PublishedFile, StoredFile
 
-__all__ = ["Published", "address_of", "find_addresses", "name_files", "path_of"]
+__all__ = ["Published", "address_of", "files_of", "find_addresses", "name_files", "path_of"]
 
 ADDRESS = re.compile(r"(?:bronze|silver|gold)://\S+")
 # A file name may have spaces, and an href is never prose.
@@ -28,8 +28,13 @@ class Published(Protocol):
     async def find_draft(self, job: int, name: str) -> StoredFile | None:
         """A file that a job made and may publish under this name."""
 
-    async def find_all(self, addresses: Collection[str]) -> Mapping[str, PublishedFile]:
-        """The published files among these addresses, by address."""
+    async def find_all(self, addresses: Collection[str]) -> Sequence[PublishedFile]:
+        """The published files among these addresses, once for each item that shows it."""
+
+
+def files_of(files: Iterable[PublishedFile], key: str = "") -> dict[str, PublishedFile]:
+    """Published files by address; of those that several items show, the ones of an item, `collection/item`."""
+    return {file.address: file for file in sorted(files, key=lambda file: file.key == key)}
 
 
 def path_of(file: PublishedFile) -> str:

@@ -102,9 +102,11 @@ class Serving:
         await asyncio.to_thread(close_drivers)
         await self._import("anabranch.serving.tiles.routes")
         from anabranch.serving.tiles import routes as raster
+        from anabranch.serving.tiles.layers.items import LayerItems
 
         await self._catalog.open()
-        return raster.make_raster(Assets(self._catalog, self.published, self.objects))
+        assets = Assets(self._catalog, self.published, self.objects)
+        return raster.make_raster(assets, LayerItems(self._catalog, assets))
 
     async def _import(self, name: str) -> None:
         for logger in NOISY_LOGGERS:

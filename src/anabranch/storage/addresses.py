@@ -11,7 +11,7 @@ __all__ = ["RESERVED_FOLDER", "Address", "can_be_shown", "check_path", "compose"
 MAX_PATH_BYTES = 1_024
 RESERVED_FOLDER = ".anabranch"  # a folder of each tier that holds what is the engine's own
 _TIER = re.compile(r"[a-z][a-z0-9_-]{0,30}")
-# Controls, half characters and breaks of lines; and what turns the reading direction, which shows what is not there.
+# Control characters, surrogates, line breaks, and marks that change the reading direction, which disguise names.
 _HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
@@ -62,7 +62,7 @@ def check_path(given: str) -> str:
 
 
 def compose(given: str, most: int) -> str:
-    """A name in its one spelling (NFC); as it is where it can't have as few bytes, because that takes long."""
+    """A name normalized to NFC; unchanged if it is too long to be valid, because normalizing is quadratic."""
     # No spelling has more than 4 characters for one of 3 bytes; marks are sorted in the square of their number.
     return given if len(given) > 2 * most else unicodedata.normalize("NFC", given)
 

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from anabranch.errors import NotFound
 from anabranch.storage.attempt_keys import JOBS_FOLDER, parse_key, segment
-from anabranch.storage.results import RESULTS_FOLDER
+from anabranch.storage.large_results import RESULTS_FOLDER
 from anabranch.storage.tiers import Stat, Storage
 
 __all__ = ["Audit", "Fault", "Finding", "JobRecord", "Published", "PurgedObjects", "Records"]
@@ -26,7 +26,7 @@ class Fault(StrEnum):
 
     MISSING = "missing"  # published or a task's result, and not there
     DAMAGED = "damaged"  # published, and of another size or content
-    UNACCEPTED = "loser"  # of a job that has ended, and in none of its results
+    UNACCEPTED = "unaccepted"  # of a job that has ended, and in none of its results
     ORPHAN = "orphan"  # of a job that is not known any more
 
 

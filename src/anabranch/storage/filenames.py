@@ -1,13 +1,16 @@
 """Names of files that callers give: one segment of a path, and nothing that could be more."""
 
+import re
 import unicodedata
+from pathlib import PurePosixPath
 
 from anabranch.errors import InputError
 from anabranch.storage.addresses import compose
 
-__all__ = ["check_file_name"]
+__all__ = ["check_file_name", "make_slug"]
 
 MAX_NAME_BYTES = 255
+MAX_SLUG_CHARS = 60
 TOO_LONG = f"it is longer than {MAX_NAME_BYTES} bytes"
 # Control and format characters, half characters, separators of lines and paragraphs, and what has no meaning yet.
 REFUSED_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp", "Cn", "Co"})
@@ -21,6 +24,12 @@ def check_file_name(given: str) -> str:
             "upload.name", f"{name[:80]!r} can't be the name of a file: {reason}", remedy="Give another, like dem.tif."
         )
     return name
+
+
+def make_slug(name: str) -> str:
+    """The name of a file, without its extension, as it may be used in ids and names; empty where nothing of it may."""
+    plain = re.sub(r"[^A-Za-z0-9_]+", "-", PurePosixPath(name).stem).strip("-_")
+    return plain[:MAX_SLUG_CHARS].rstrip("-_")
 
 
 def _fault(name: str) -> str:

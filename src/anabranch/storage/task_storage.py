@@ -7,8 +7,8 @@ from pathlib import Path
 from anabranch.canonical import sha256 as hash_text
 from anabranch.storage.addresses import Address, parse_address
 from anabranch.storage.attempt_keys import attempt_key
-from anabranch.storage.ranges import DEFAULT_CACHE_BYTES, Ranges, source_changed
-from anabranch.storage.sources import Sources
+from anabranch.storage.ranged_object import DEFAULT_CACHE_BYTES, Ranges, source_changed
+from anabranch.storage.source_cache import Sources
 from anabranch.storage.tiers import Page, Stat, Storage
 
 __all__ = ["Output", "Staged", "TaskStorage", "Writer"]
@@ -65,10 +65,8 @@ class TaskStorage:
     def stage(self, address: str, sha256: str | None = None, *, tag: str | None = None) -> Staged:
         """The same, with its size and its SHA-256; Permanent when it is not the version with this tag any more."""
         at = parse_address(address)
-        if tag is not None and self.stat(address).tag != tag:
-            raise source_changed(address)
         place = self._scratch() / "sources" / _place(at)
-        found = self._sources.fetch(self._storage, at, place, sha256.lower() if sha256 else None)
+        found = self._sources.fetch(self._storage.tier(at.tier), at, place, sha256.lower() if sha256 else None, tag=tag)
         return Staged(place, place.stat().st_size, found)
 
     def open_ranges(self, address: str, tag: str, *, cache_bytes: int = DEFAULT_CACHE_BYTES) -> Ranges:

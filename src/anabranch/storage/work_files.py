@@ -4,8 +4,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from anabranch.canonical import Json
-from anabranch.errors import ContractViolationError, NotFound
+from anabranch.errors import Conflict, ContractViolationError, NotFound
+from anabranch.storage.addresses import Address
 from anabranch.storage.attempt_keys import attempt_key, parse_key, segment
+from anabranch.storage.source_cache import Sources
 from anabranch.storage.task_storage import Writer
 from anabranch.storage.tiers import Storage
 
@@ -15,8 +17,9 @@ __all__ = ["WorkFiles"]
 class WorkFiles:
     """`ctx.work`; its methods block, so an async handler calls them in a thread."""
 
-    def __init__(self, storage: Storage, writer: Writer, scratch: Callable[[], Path]) -> None:
+    def __init__(self, storage: Storage, sources: Sources, writer: Writer, scratch: Callable[[], Path]) -> None:
         self._area = storage.work
+        self._sources = sources
         self._writer = writer
         self._scratch = scratch
 
@@ -27,16 +30,22 @@ class WorkFiles:
         stored = self._area.upload(key, path)
         return {"key": key, "size": stored.size, "sha256": stored.sha256}
 
-    def fetch(self, file: Json) -> Path | None:
-        """A file that a task of this job put, in scratch; None where it is not there whole, and must be made again."""
+    def fetch(self, file: Json, *, cached: bool = False) -> Path | None:
+        """A file that a task of this job put, in scratch; None where it is not there whole, and must be made again.
+
+        A cached one is brought to this machine at most once, for all tasks that read it, and is read-only.
+        """
         key, digest = self._read(file)
         place = self._scratch() / "work" / key
         place.parent.mkdir(parents=True, exist_ok=True)
         try:
-            found = self._area.download(key, place)
-        except NotFound:
+            if cached:
+                found = self._sources.fetch(self._area, Address("work", key), place, digest)
+            else:
+                found = self._area.download(key, place).sha256
+        except (NotFound, Conflict):  # it is gone, or is not what was put
             return None
-        return place if found.sha256 == digest else None
+        return place if found == digest else None
 
     def remove(self, file: Json) -> None:
         """Remove a file; a missing one is no error."""

@@ -10,7 +10,7 @@ from anabranch.adapters.objects.tiers import Place, open_storage
 from anabranch.canonical import Json, JsonObject
 from anabranch.engine.model import Checkpoint, ProgressReport
 from anabranch.engine.worker.context import Context, TaskFacts
-from anabranch.engine.worker.resources import HandlerResources, NoDatabase
+from anabranch.engine.worker.handler_resources import HandlerResources, NoDatabase
 from anabranch.manifests.signing_key import FILE_NAME
 from anabranch.storage.locations import AREAS
 from anabranch.storage.tiers import Storage

@@ -30,6 +30,9 @@ class Workflow(Model):
     description: str = declared("", "What it does, in a sentence.")
     version: Annotated[int, Whole()] = declared(1, "The version of this definition.")
     priority: Annotated[int, Whole(*PRIORITIES)] = declared(5, "How urgent its tasks are: 1 comes first.")
+    rerun: bool = declared(
+        False, "Whether each submission makes a new job, unless one with the same parameters has not ended yet."
+    )
     inputs: SkipJsonSchema[Mapping[str, Input] | None] = filled("inputs", None)
     name: str = declared("", "A name for people.")
     output: Mapped = declared(None, "The job's result: a mapping with expressions.", examples=[OUTPUT])

@@ -19,9 +19,23 @@ from anabranch.workflows.expressions import (
 from anabranch.workflows.expressions.templates import Fixed
 from anabranch.workflows.inputs import Input
 from anabranch.workflows.mistakes import MAX_MISTAKES, Mistake, Path, article, nearest
-from anabranch.workflows.nodes import ConditionalNode, EndNode, FanOutNode, GateNode, Kind, Node, OnFailure, WaitNode
+from anabranch.workflows.nodes import (
+    ConditionalNode,
+    EndNode,
+    FanInNode,
+    FanOutNode,
+    Folding,
+    GateNode,
+    Kind,
+    Node,
+    OnFailure,
+    WaitNode,
+)
+from anabranch.workflows.values import Fold
 
 __all__ = ["Before", "Scope", "find_expression_mistakes", "find_template_mistakes"]
+
+EVERY_FAN_IN: Mapping[str, TypeName] = {"count": "integer", "failed": "any", "skipped": "any"}
 
 
 class Before:
@@ -82,7 +96,7 @@ class Scope:
         if reference.root == "inputs":
             return nearest(name, list(self.workflow.inputs or ())) or "Declare it in inputs."
         if (fields := self._fields(name)) is not None and self._reason(name) is None:
-            return nearest(str(reference.path[2]), list(fields)) or f"The answer of {name} has {', '.join(fields)}."
+            return nearest(str(reference.path[2]), list(fields)) or f"The output of {name} has {', '.join(fields)}."
         message, hint = self._reason(name) or ("", "")
         if message:
             self.reasons[said] = message
@@ -104,20 +118,27 @@ class Scope:
             return f"{name} runs after this node", "Use what runs before."
         return f"{name} does not run before this node", "Name it in depends_on, or name this node in its next."
 
-    def _fields(self, name: str) -> Mapping[str, Input] | None:
-        """The fields that the output of a node has: of a gate that declares its answer, and fails if none comes."""
+    def _fields(self, name: str) -> Mapping[str, TypeName] | None:
+        """The types of the fields of a node's output, where they are known; that of a failed node has others."""
         node = self.workflow.node(name) if name in self.workflow.names else None
-        return node.answer if isinstance(node, GateNode) and node.on_failure is not OnFailure.CONTINUE else None
+        if node is None or node.on_failure is OnFailure.CONTINUE:
+            return None
+        match node:
+            case GateNode(answer=answer) if answer is not None:
+                return {field: _type_if_there(declared) for field, declared in answer.items()}
+            case FanOutNode():
+                return {"items": "array", "count": "integer", "failed": "integer"}
+            case FanInNode(folding=folding) if folding:
+                return {**{part.name: _type_of_fold(part) for part in folding}, **EVERY_FAN_IN}
+            case _:
+                return None
 
     def _type_of_output(self, reference: Reference) -> TypeName | None:
         fields = self._fields(str(reference.path[0]))
         if fields is None or len(reference.path) < 3:
             return "any"
-        declared = fields.get(str(reference.path[2]))
-        if declared is None:
-            return None
-        is_there = declared.required or declared.default is not None
-        return declared.type if is_there and len(reference.path) == 3 else "any"
+        kind = fields.get(str(reference.path[2]))
+        return kind if kind is None or len(reference.path) == 3 else "any"
 
     def _type_of_input(self, reference: Reference) -> TypeName | None:
         if self.workflow.inputs is None:
@@ -125,8 +146,15 @@ class Scope:
         declared = self.workflow.inputs.get(str(reference.path[0]))
         if declared is None:
             return None
-        is_there = declared.required or declared.default is not None
-        return declared.type if is_there and len(reference.path) == 1 else "any"
+        return _type_if_there(declared) if len(reference.path) == 1 else "any"
+
+
+def _type_if_there(declared: Input) -> TypeName:
+    return declared.type if declared.required or declared.default is not None else "any"
+
+
+def _type_of_fold(part: Folding) -> TypeName:
+    return "array" if part.fold in (Fold.COLLECT, Fold.CONCAT) else "any"
 
 
 def find_expression_mistakes(node: Node, workflow: Workflow, before: Before | None) -> Iterator[Mistake]:

@@ -190,6 +190,7 @@ def declare(declared: type) -> Declaration:
         Workflow(
             id=name,
             description=str(getattr(declared, "description", "") or inspect.getdoc(declared) or "").split("\n")[0],
+            rerun=_either(declared, "rerun", "RERUN", False) is True,
             inputs=inputs,
             nodes=tuple(_linked(stages)),
         )

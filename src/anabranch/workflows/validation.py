@@ -120,7 +120,7 @@ def _naming(workflow: Workflow, is_whole: bool) -> Iterator[Mistake]:
 
 
 def _cycles(caught: Sequence[Node]) -> Iterator[list[str]]:
-    """Ways around among nodes of which each waits for another, in the order in which they run."""
+    """Cycles among nodes, each in run order."""
     place = {node.name: number for number, node in enumerate(caught)}
     seen: set[str] = set()
     for node in caught:

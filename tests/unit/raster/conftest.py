@@ -37,7 +37,7 @@ def publish(tmp_path: Path) -> Publish:
         asked = {name: options[name] for name in ("target_crs", "input_crs", "raster_type") if name in options}
         found: Validated = validate(source, ValidateOptions(tier=profile.value, **asked))
         made = {name: options[name] for name in ("target_crs", "window", "resolution", "memory_mb") if name in options}
-        chosen = CogOptions(kind=found.kind, discrete=found.discrete, profile=profile, repairs=found.mends, **made)
+        chosen = CogOptions(kind=found.kind, discrete=found.discrete, profile=profile, repairs=found.repairs, **made)
         target = tmp_path / "cog.tif"
         write_cog(source, target, chosen)
         return target, chosen

@@ -257,7 +257,7 @@ from anabranch.plugins.raster.cog.verify import verify
 check_drivers()
 source, cog = Path(sys.argv[1]), Path(sys.argv[2])
 found = validate(source, ValidateOptions(target_crs="EPSG:3857"))
-options = CogOptions(kind=found.kind, repairs=found.mends, target_crs="EPSG:3857")
+options = CogOptions(kind=found.kind, repairs=found.repairs, target_crs="EPSG:3857")
 write_cog(source, cog, options)
 verify(source, cog, options)
 footprint(cog)

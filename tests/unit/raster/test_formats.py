@@ -188,6 +188,32 @@ def test_a_zip_is_published(ctx: FakeContext, bronze: Path, tmp_path: Path) -> N
         assert np.array_equal(src.read(), hills(64, 48))
 
 
+def test_sidecars_given_for_a_zip_are_used_where_it_has_none_and_recorded_only_then(
+    ctx: FakeContext, bronze: Path, tmp_path: Path
+) -> None:
+    plain = make_raster(tmp_path / "dem.tif", hills(64, 48), crs=None, transform=None)
+    own = world_file(tmp_path / "dem.tfw", 20)
+    make_zip(bronze / "d.zip", {"dem.tif": plain, "dem.tfw": own})
+    (bronze / "else").mkdir()
+    world_file(bronze / "else" / "d.wld")
+    (bronze / "else" / "d.prj").write_text(UTM_WKT)
+    given = ("bronze://in/else/d.wld", "bronze://in/else/d.prj")
+    _, checked = check(ctx, "d.zip", sidecars=given)
+    assert (checked.raster.crs, checked.raster.transform[0]) == ("EPSG:32633", 20)
+    assert checked.raster.origin is not None
+    assert [sidecar.kind for sidecar in checked.raster.origin.sidecars] == ["prj"]
+    (notice,) = checked.raster.warnings
+    assert (notice.code, notice.message[:32]) == ("raster.sidecar_unused", "d.wld beside the raster is not u")
+
+
+def test_a_sidecar_that_adds_nothing_is_not_recorded(ctx: FakeContext, bronze: Path) -> None:
+    convert(bronze / "a.img", "HFA", hills(64, 48))
+    (bronze / "a.prj").write_text(UTM_WKT)
+    _, checked = check(ctx, "a.img")
+    assert checked.raster.origin is not None
+    assert checked.raster.origin.sidecars == ()
+
+
 def test_a_request_names_sidecars_of_its_source_only() -> None:
     with pytest.raises(ValueError, match=r"b.tfw is no sidecar of a.tif. Give files like a.tfw, a.tifw"):
         RasterRequest(source="bronze://in/a.tif", collection="a", sidecars=("bronze://in/b.tfw",))

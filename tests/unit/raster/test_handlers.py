@@ -10,6 +10,7 @@ import rasterio
 from pydantic import ValidationError
 
 from anabranch.errors import InputError, Permanent
+from anabranch.plugins.raster.checks.crs import parse_crs
 from anabranch.plugins.raster.handler_models import CogParams, CogsParams, ValidateParams, VerifyParams
 from anabranch.plugins.raster.handlers import create_cog, create_cogs, preflight, validate, verify
 from anabranch.plugins.raster.item.publication import find_span
@@ -44,12 +45,12 @@ def test_e16_stored_parameters_of_handlers_keep_their_names() -> None:
     options = {"source", "input_crs", "target_crs", "raster_type", "tier", "tiling"}
     added = {"variable", "time", "sidecars"}  # optional
     assert names == {
-        "RasterRequest": options | {"collection", "datetime", "item_id", "tile_items"} | added,
+        "RasterRequest": options | {"collection", "datetime", "item_id", "tile_items", "versions"} | added,
         "ValidateParams": options | {"sha256", "tag", "pin"} | added,
         "CogParams": {"source", "sha256", "pin", "raster", "tier", "target_crs"},
         "CogsParams": {"source", "sha256", "pin", "raster", "tiers", "target_crs"},
         "VerifyParams": {"source", "sha256", "pin", "raster", "cogs", "target_crs"}
-        | {"item_id", "title", "datetime", "modified", "notices"},
+        | {"item_id", "title", "datetime", "modified", "versions", "notices"},
     }
 
 
@@ -76,6 +77,20 @@ def test_w5_of_several_cogs_only_those_that_are_missing_are_written_again(ctx: F
     assert kept == first
     assert (again.tier, again.sha256) == (second.tier, second.sha256)
     assert again.address != second.address
+
+
+def test_a_raster_or_sidecar_that_is_not_as_it_was_listed_is_refused(ctx: FakeContext, heights: Path) -> None:
+    world = heights.with_suffix(".tfw")
+    world.write_text("10\n0\n0\n-10\n0\n0\n")
+    versions = preflight(RasterRequest(source=SOURCE, collection="a"), ctx).versions
+    assert [address.rpartition(".")[2] for address in versions] == ["tif", "tfw"]
+    again = preflight(RasterRequest(source=SOURCE, collection="a", versions=versions), ctx)
+    assert again.versions == versions
+    for address in versions:
+        listed = versions | {address: "of another"}
+        with pytest.raises(Permanent) as error:
+            preflight(RasterRequest(source=SOURCE, collection="a", versions=listed), ctx)
+        assert error.value.code == "source.changed"
 
 
 def test_a_raster_that_was_replaced_after_the_preflight_is_refused(ctx: FakeContext, heights: Path) -> None:
@@ -155,6 +170,24 @@ def test_a_request_takes_no_id_that_the_catalog_refuses(name: str) -> None:
 def test_a_request_takes_no_moment_that_the_catalog_refuses(text: str, reason: str) -> None:
     with pytest.raises(ValidationError, match=reason):
         RasterRequest(source=SOURCE, collection="a", datetime=text)
+
+
+@pytest.mark.parametrize("field", ["input_crs", "target_crs"])
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [("EPSG:99999999", "there is no CRS"), ("EPSG:4978", "a geocentric CRS"), ("EPSG:5703", "a vertical CRS")],
+)
+def test_a_request_takes_no_crs_that_no_raster_has(field: str, code: str, reason: str) -> None:
+    with pytest.raises(ValidationError, match=reason):
+        RasterRequest.model_validate({"source": SOURCE, "collection": "a", field: code})
+    with pytest.raises(Permanent):
+        parse_crs(code, field)
+
+
+@pytest.mark.parametrize("code", ["EPSG:25832", "EPSG:04326", "EPSG:102100", "OGC:CRS84", "ESRI:54009", "EPSG:3785"])
+def test_a_request_takes_every_crs_that_gdal_takes(code: str) -> None:
+    assert RasterRequest(source=SOURCE, collection="a", target_crs=code).target_crs == code
+    assert parse_crs(code, "target_crs")
 
 
 def test_the_moment_of_a_request_is_that_in_utc() -> None:

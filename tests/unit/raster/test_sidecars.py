@@ -32,7 +32,7 @@ def take(tmp_path: Path) -> Take:
         folder = tmp_path / "made"
         folder.mkdir(exist_ok=True)
         given: Any = beside  # by their kinds
-        made = extract(path, folder, Choice(verify="copy"), given, settings or RasterSettings(), lambda *_: None)
+        made = extract(path, folder, Choice(), given, settings or RasterSettings(), lambda *_: None)
         return made, folder / made.file if made.file else path
 
     return call

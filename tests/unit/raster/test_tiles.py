@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from shutil import rmtree
 from typing import Any
 
 import numpy as np
@@ -20,11 +21,12 @@ from anabranch.plugins.raster.models import Profile
 from anabranch.plugins.raster.request import RasterRequest
 from anabranch.plugins.raster.settings import RasterSettings
 from anabranch.plugins.raster.tiles import handlers
-from anabranch.plugins.raster.tiles.handler_models import TileBatchParams, TileParams
-from anabranch.plugins.raster.tiles.handlers import process_tile, process_tile_batch
+from anabranch.plugins.raster.tiles.handler_models import SchemeParams, TileBatchParams, TileParams
+from anabranch.plugins.raster.tiles.handlers import generate_tiling_scheme, process_tile, process_tile_batch
 from anabranch.plugins.raster.tiles.models import TileFacts
 from anabranch.plugins.raster.tiles.mosaic import check_tiles
 from anabranch.testing import FakeContext
+from tests.support.formats import convert, make_zip
 from tests.support.rasters import classes, hills, make_raster, picture
 from tests.support.tiles import TiledRaster, read_mosaic, tile_settings
 
@@ -45,9 +47,9 @@ def facts_of(raster: TiledRaster) -> tuple[Any, list[TileFacts]]:
 @pytest.mark.parametrize(
     ("pixels", "made"),
     [
-        (hills(1100, 1300), {"nodata": -9999}),
-        (picture(1100, 1300), {"photometric": "RGB"}),
-        (classes(1100, 1300), {"nodata": 0}),
+        (hills(1100, 1300), {"nodata": -9999}),  # with a tile in the midst of others
+        (picture(700, 900), {"photometric": "RGB"}),
+        (classes(700, 900), {"nodata": 0}),
         (picture(1100, 600), {"mask": np.tri(600, 1100, k=600, dtype=bool)}),
     ],
     ids=["heights", "picture", "classes", "mask"],
@@ -64,7 +66,7 @@ def test_r2_r4_the_tiles_are_the_raster(tmp_path: Path, pixels: Any, made: dict[
 
 
 def test_r4_statistics_footprint_and_grid_of_the_item_are_those_of_the_whole(tmp_path: Path) -> None:
-    heights = hills(1100, 1300)
+    heights = hills(700, 900)
     heights[0, :300, :600] = -9999
     item = tiled(tmp_path, heights, made={"nodata": -9999}).make().item
     single = TiledRaster(tmp_path, "scene.tif", 2048, {}).make().item
@@ -90,7 +92,7 @@ def test_a_tile_without_data_is_listed_and_not_stored(tmp_path: Path) -> None:
 
 def test_r4_the_overview_of_a_mosaic_is_that_of_one_cog(tmp_path: Path) -> None:
     """Where the raster is whole blocks; elsewhere edges of overviews lie between pixels."""
-    raster = tiled(tmp_path, picture(3072, 2048), side=1024)
+    raster = tiled(tmp_path, picture(3072, 1024), side=1024)
     overview = raster.document(raster.make()).overview
     whole = TiledRaster(tmp_path, "scene.tif", 4096, {})
     (single,) = whole.document(whole.make()).tiles
@@ -99,7 +101,7 @@ def test_r4_the_overview_of_a_mosaic_is_that_of_one_cog(tmp_path: Path) -> None:
         rasterio.open(raster.path(overview.address)) as ours,
         rasterio.open(whole.path(single.address), OVERVIEW_LEVEL=0) as theirs,
     ):
-        assert (ours.width, ours.height) == (1536, 1024)
+        assert (ours.width, ours.height) == (1536, 512)
         assert np.array_equal(ours.read(), theirs.read())
 
 
@@ -162,7 +164,7 @@ def test_r2_tiles_that_are_missing_or_misplaced_are_not_published(tmp_path: Path
 
 def test_a_raster_with_too_many_tiles_gets_larger_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     raster = tiled(tmp_path, classes(1300, 1300))
-    monkeypatch.setattr(handlers, "MAX_TILES", 4)
+    monkeypatch.setattr(handlers, "MAX_PLANNED_TILES", 4)
     with pytest.raises(Permanent, match="9 tiles of 512 pixels, and the limit is 4 tiles") as refused:
         raster.plan()
     assert "RASTER_TILE_MAX_PIXELS" in str(refused.value.remedy)
@@ -278,3 +280,33 @@ def peaks_mb() -> list[float]:
 def test_g9_items_of_tiles_need_tiles_and_room_for_their_ids(wishes: dict[str, Any], said: str) -> None:
     with pytest.raises(ValidationError, match=said):
         RasterRequest(source="bronze://a.tif", collection="dems", tile_items=True, **wishes)
+
+
+@pytest.mark.parametrize("name", ["scene.img", "scene.zip"])
+def test_w5_a_converted_source_is_extracted_once_and_all_tiles_read_that_copy(tmp_path: Path, name: str) -> None:
+    folder, pixels = tmp_path / "bronze" / "in", hills(600, 700)
+    folder.mkdir(parents=True)
+    if name.endswith(".zip"):
+        make_zip(folder / name, {"in/a b.tif": make_raster(tmp_path / "a.tif", pixels).read_bytes()})
+    else:
+        convert(folder / name, "HFA", pixels)
+    raster = TiledRaster(tmp_path, name, 512, {})
+    scheme, source = raster.plan()
+    (folder / name).unlink()
+    rmtree(tmp_path / "cache")
+    assert len(list(raster.process(scheme, source))) == 4
+
+
+@pytest.mark.parametrize("lost", ["removed", "of another job"])
+def test_a_converted_copy_that_is_gone_is_made_again(tmp_path: Path, lost: str) -> None:
+    (tmp_path / "bronze" / "in").mkdir(parents=True)
+    convert(tmp_path / "bronze" / "in" / "scene.img", "HFA", hills(600, 700))
+    raster = TiledRaster(tmp_path, "scene.img", 512, {})
+    _, source = raster.check()
+    if lost == "removed":
+        for folder in ("work", "cache"):
+            rmtree(tmp_path / folder)
+    else:
+        origin = source["raster"].origin.model_copy(update={"stored": {"key": "jobs/b/n/0/1-00000000/source"}})
+        source["raster"] = source["raster"].model_copy(update={"origin": origin})
+    assert len(generate_tiling_scheme(SchemeParams(**source, tiers=(Profile.ANALYSIS,)), raster.context()).tiles) == 4

@@ -56,13 +56,13 @@ def test_r1_a_raster_without_crs_is_refused_unless_one_is_given(tmp_path: Path, 
     path = make_raster(tmp_path / "a.tif", hills(), crs=None)
     assert refuse(path).code == "raster.crs_missing"
     found = look(path, input_crs="EPSG:32633")
-    assert (found.crs, found.mends.crs, codes(found)) == ("EPSG:32633", "EPSG:32633", ["raster.crs_given"])
+    assert (found.crs, found.repairs.crs, codes(found)) == ("EPSG:32633", "EPSG:32633", ["raster.crs_given"])
 
 
 def test_r1_a_crs_that_conflicts_with_the_files_own_is_an_error(tmp_path: Path, refuse: Refuse) -> None:
     path = make_raster(tmp_path / "a.tif", hills())
     assert refuse(path, input_crs="EPSG:32634").message == "the raster is in EPSG:32633, but input_crs is EPSG:32634"
-    assert look(path, input_crs="EPSG:32633").mends.crs is None
+    assert look(path, input_crs="EPSG:32633").repairs.crs is None
 
 
 def test_r1_a_local_crs_is_no_place(tmp_path: Path, refuse: Refuse) -> None:
@@ -124,7 +124,7 @@ def test_a_rotated_raster_is_refused_unless_it_is_to_be_resampled(tmp_path: Path
 def test_a_south_up_raster_is_put_in_order(tmp_path: Path) -> None:
     south_up = Affine(10, 0, 500_000, 0, 10, 4_994_000)
     found = look(make_raster(tmp_path / "a.tif", hills(), transform=south_up))
-    assert (found.mends.flip_rows, codes(found)) == (True, ["raster.flipped"])
+    assert (found.repairs.flip_rows, codes(found)) == (True, ["raster.flipped"])
     assert found.transform == tuple(GRID)[:6]
 
 
@@ -178,13 +178,13 @@ def test_nan_that_is_not_declared_is_declared(tmp_path: Path) -> None:
     pixels = hills()
     pixels[0, :100] = np.nan
     found = look(make_raster(tmp_path / "a.tif", pixels))
-    assert (found.mends.nodata, codes(found)) == ("nan", ["raster.nan_undeclared"])
+    assert (found.repairs.nodata, codes(found)) == ("nan", ["raster.nan_undeclared"])
 
 
 @pytest.mark.parametrize("nodata", ["-9999", "nan", "256", "1.5"])
 def test_nodata_outside_the_type_is_left_out(tmp_path: Path, nodata: str) -> None:
     found = look(foreign_tiff(tmp_path / "a.tif", picture(bands=1), nodata))
-    assert (found.mends.nodata, codes(found)) == ("drop", ["raster.nodata_outside"])
+    assert (found.repairs.nodata, codes(found)) == ("drop", ["raster.nodata_outside"])
     assert found.nodata_percent == 0
 
 
@@ -548,3 +548,9 @@ def test_four_bands_beside_an_alpha_band_are_looked_at_wherever_that_stands(tmp_
     pixels = picture(bands=5)
     pixels[3] = 255
     assert look(make_raster(tmp_path / "a.tif", pixels, bands={"colorinterp": colours})).kind == Kind.NIR
+
+
+def test_o4_a_result_of_an_earlier_release_is_read(tmp_path: Path) -> None:
+    found = look(make_raster(tmp_path / "a.tif", hills()))
+    stored = found.model_dump(mode="json")
+    assert Validated.model_validate({"mends": stored.pop("repairs"), **stored}) == found

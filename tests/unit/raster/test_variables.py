@@ -32,7 +32,7 @@ def take(tmp_path: Path) -> Take:
         folder.mkdir(exist_ok=True)
         sidecars = choice.pop("beside", {})
         settings = choice.pop("settings", RasterSettings())
-        asked = Choice(**choice, verify="copy")
+        asked = Choice(**choice)
         made = extract(path, folder, asked, sidecars, settings, lambda *_: None)
         return made, folder / made.file if made.file else path
 

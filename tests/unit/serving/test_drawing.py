@@ -53,6 +53,13 @@ def test_tr5_alpha_is_opaque_where_it_is_highest(tmp_path: Path, dtype: str, opa
     assert shown[10, 32, 3] == 0
 
 
+def test_tr5_alpha_of_another_type_than_the_picture_is_drawn_in_a_part_of_a_tile(tmp_path: Path) -> None:
+    with GeoTiff(str(write(tmp_path / "a.tif", np.full((64, 64), 100), "float32")), draws=True) as raster:
+        tile = raster.tms.tile(*raster.get_geographic_bounds(raster.tms.rasterio_geographic_crs).middle, 8)
+        image = raster.tile(*tile, tilesize=256)
+    assert set(np.unique(image.mask)) == {0, 255}
+
+
 @pytest.mark.parametrize(("dtype", "highest", "shown"), [("uint8", 116, 116), ("uint16", 32768, 127)])
 def test_tr5_alpha_whose_highest_value_is_rare_is_not_opaque_there(
     tmp_path: Path, dtype: str, highest: int, shown: int

@@ -1,5 +1,7 @@
 """A mosaic is drawn as one COG of the same raster would be: no seam, whatever the zoom (R2)."""
 
+import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +13,14 @@ from rasterio.transform import from_origin
 from rasterio.windows import Window
 
 from anabranch.contract.mosaic import StoredFile
-from anabranch.errors import InputError
+from anabranch.errors import AnabranchError, InputError
+from anabranch.geo.boxes import GLOBE
 from anabranch.serving.objects import Remote
+from anabranch.serving.tiles.assets import Rasters
 from anabranch.serving.tiles.geotiff import GeoTiff
-from anabranch.serving.tiles.mosaic import reader as mosaic_reader
+from anabranch.serving.tiles.layers.budget import Budget
+from anabranch.serving.tiles.layers.items import LayerItem
+from anabranch.serving.tiles.layers.reader import LayerReader, LayerSource
 from anabranch.serving.tiles.mosaic.reader import open_mosaic, open_reader
 from anabranch.serving.tiles.mosaic.sources import MosaicSource
 from anabranch.serving.tiles.mosaic.vrt import Part, compose
@@ -116,9 +122,7 @@ def test_what_is_said_of_a_mosaic_is_what_is_said_of_one_cog(pair: Pair) -> None
         assert farthest(*(each.read(max_size=1024) for each in (ours, theirs))) <= pair.slack
 
 
-def test_a_request_opens_the_tiles_that_it_touches_and_no_more_than_the_limit(
-    pair: Pair, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_request_opens_the_tiles_that_it_touches_and_no_more_than_the_limit(pair: Pair) -> None:
     opened: list[str] = []
 
     def locate(file: StoredFile) -> Path:
@@ -133,10 +137,32 @@ def test_a_request_opens_the_tiles_that_it_touches_and_no_more_than_the_limit(
         opened.clear()
         raster.read(max_size=1024)
         assert opened == []
-        monkeypatch.setattr(mosaic_reader, "MAX_TILES", 2)
+        raster.max_files = 2
         with pytest.raises(InputError, match="tiles of the mosaic, and the limit is 2") as refused:
             raster.read(max_size=2000)
     assert refused.value.code == "raster.assets"
+
+
+def test_a_mosaic_and_a_plain_raster_are_one_layer_with_one_budget(pair: Pair) -> None:
+    sources: dict[str, Path | MosaicSource] = {"plain": pair.single, "tiled": pair.mosaic}
+    items = [LayerItem("scenes", name, Rasters({})) for name in sources]
+    layer = LayerSource(items, lambda item: sources[item.id], GLOBE, is_small=True, budget=Budget(math.inf))
+    tiled_first = replace(layer, items=items[::-1])
+    with open_reader(pair.single, draws=True) as raster:
+        tile, bands = tiles_over(raster, 13)[0], raster.drawn()  # at the corner, which nothing fills
+        expected = raster.tile(*tile, indexes=bands)
+        for source in (layer, tiled_first):
+            drawn = LayerReader(source, draws=True).tile(*tile, indexes=bands)
+            assert farthest(drawn, expected) <= pair.slack
+    # The mosaic opens its overview and a tile.
+    for budget, code in (
+        (Budget(math.inf, files=2), "raster.assets"),
+        (Budget(math.inf, values=9), "raster.size"),
+        (Budget(0.0), "raster.slow"),
+    ):
+        with pytest.raises(AnabranchError) as refused:
+            LayerReader(replace(tiled_first, budget=budget), draws=True).tile(*tile, indexes=bands)
+        assert refused.value.code == code
 
 
 def test_a_mosaic_in_cloud_storage_is_read_in_ranges(pair: Pair) -> None:

@@ -7,8 +7,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from anabranch.adapters.objects.faults import changed, exists, explain
-from anabranch.adapters.objects.options import Options, open_store
+from anabranch.adapters.objects.errors import changed, exists, explain
+from anabranch.adapters.objects.open_store import Options, open_store
 from anabranch.adapters.objects.staging import StagedFile, clear_staged
 from anabranch.errors import Conflict, NotFound
 from anabranch.storage.addresses import RESERVED_FOLDER

@@ -11,7 +11,7 @@ from itertools import count, islice
 from pathlib import Path
 from typing import BinaryIO
 
-from anabranch.adapters.objects.faults import changed, exists, leads_out, no_container, not_found, translate
+from anabranch.adapters.objects.errors import changed, exists, leads_out, no_container, not_found, translate
 from anabranch.adapters.objects.staging import StagedFile, clear_staged
 from anabranch.storage.addresses import RESERVED_FOLDER
 from anabranch.storage.fsync import fsync

@@ -6,7 +6,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from anabranch.adapters.objects.folder import Folder
-from anabranch.adapters.objects.options import Options
+from anabranch.adapters.objects.open_store import Options
 from anabranch.storage.tiers import Storage, Tier
 
 __all__ = ["Place", "open_storage"]

@@ -538,6 +538,7 @@ create index item_handlers_version on app.item_handlers (handler, version);
 -- publication is the current one; `withdraw` shows nothing. source: the publication whose content it shows or takes away,
 -- itself where it brought some; only that one has a body, a manifest and files. Ids are random: a database that was
 -- restored to an earlier point never gives one to other content. manifest is text, because its bytes are what was signed.
+-- made_from: {address, versions: {address: version, …}} of the file that the content was made from and its sidecars.
 create table app.publications (
     id uuid primary key,
     kind text not null,
@@ -553,6 +554,7 @@ create table app.publications (
     actor text not null,
     reason text,
     at timestamptz not null,
+    made_from jsonb,
     unique (kind, key, number)
 );
 

@@ -29,7 +29,7 @@ from anabranch.contract.jobs import (
     TaskCounts,
 )
 from anabranch.contract.workflows import Workflow, WorkflowLinks, WorkflowSummary
-from anabranch.engine import model, views
+from anabranch.engine import model, read_models
 from anabranch.engine.failure import Failure
 from anabranch.engine.gate_answers import spell_command
 from anabranch.engine.model import JobState, NodeState
@@ -109,12 +109,12 @@ def build_submitted(job_type: str, submitted: Submitted) -> SubmittedJob:
     return SubmittedJob(job_id, job_type, submitted.state, submitted.created, links, before)
 
 
-def build_summary(job: views.LabelledJob) -> JobSummary:
+def build_summary(job: read_models.LabelledJob) -> JobSummary:
     """A job in a list."""
     return build(JobSummary, job, **_job_fields(job))
 
 
-def build_job(detail: views.JobDetail) -> JobStatus:
+def build_job(detail: read_models.JobDetail) -> JobStatus:
     """A job with its nodes."""
     job, tasks = detail.job, count_tasks(*detail.nodes)
     nodes = tuple(_build_node(node, job.job_id) for node in detail.nodes)
@@ -139,12 +139,12 @@ def build_job(detail: views.JobDetail) -> JobStatus:
     )
 
 
-def count_tasks(*nodes: views.NodeDetail) -> TaskCounts:
+def count_tasks(*nodes: read_models.NodeDetail) -> TaskCounts:
     """The tasks of nodes by status."""
     return TaskCounts(**{one.name: sum(getattr(node.tasks, one.name) for node in nodes) for one in fields(TaskCounts)})
 
 
-def build_task(task: views.TaskDetail) -> Task:
+def build_task(task: read_models.TaskDetail) -> Task:
     """A task."""
     return build(Task, task, error=_build_error(task.error))
 
@@ -165,7 +165,7 @@ def build_graph(job: model.Job, layout: Layout, status: Mapping[str, NodeStatus]
     return Graph(job.job_id, job.state, layout.width, layout.height, tuple(nodes), tuple(edges), svg)
 
 
-def build_dead_letter(letter: views.DeadLetter) -> DeadLetter:
+def build_dead_letter(letter: read_models.DeadLetter) -> DeadLetter:
     """A dead letter."""
     return build(DeadLetter, letter, job_status=letter.job_state, error=_build_error(letter.error))
 
@@ -216,7 +216,7 @@ def _build_error(failure: Failure | None) -> JobError | None:
     return read(JobError, {"code": failure.code, "message": failure.message, "remedy": "", **failure.to_json()})
 
 
-def _build_node(node: views.NodeDetail, job_id: str) -> Node:
+def _build_node(node: read_models.NodeDetail, job_id: str) -> Node:
     said = node.said[0] if node.said and node.tasks.total == 1 else None
     gate = node.gate
     answer = None if gate is None or gate.answer is None else inputs_schema(gate.answer)
@@ -233,14 +233,14 @@ def _build_node(node: views.NodeDetail, job_id: str) -> Node:
     )
 
 
-def _current_stage(detail: views.JobDetail) -> int:
+def _current_stage(detail: read_models.JobDetail) -> int:
     numbered = list(enumerate(detail.nodes, 1))
     running = [number for number, node in numbered if node.state is NodeState.RUNNING]
     opened = [number for number, node in numbered if node.opened_at is not None]
     return running[0] if running else max(opened, default=1)
 
 
-def _share_done(detail: views.JobDetail, tasks: TaskCounts) -> float:
+def _share_done(detail: read_models.JobDetail, tasks: TaskCounts) -> float:
     state = detail.job.state
     if state is JobState.COMPLETED or not tasks.total:
         return float(state is JobState.COMPLETED)
@@ -248,7 +248,7 @@ def _share_done(detail: views.JobDetail, tasks: TaskCounts) -> float:
     return min(done / tasks.total, 1.0)
 
 
-def _count_done(node: views.NodeDetail) -> float:
+def _count_done(node: read_models.NodeDetail) -> float:
     """How many tasks of a node have ended, with the parts of running ones."""
     parts = sum(min(max(one.done / one.total, 0.0), 1.0) for one in node.said if one.total)
     return min(node.tasks.completed + node.tasks.failed + node.tasks.cancelled + parts, float(node.tasks.total))

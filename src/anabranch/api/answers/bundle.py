@@ -17,7 +17,7 @@ from anabranch.api.openapi.declare import Responses
 from anabranch.canonical import decode
 from anabranch.contract.answer import build
 from anabranch.contract.jobs import Log
-from anabranch.engine.views import JobDetail, LabelledJob
+from anabranch.engine.read_models import JobDetail, LabelledJob
 from anabranch.errors import AnabranchError
 from anabranch.gateway import Gateway
 from anabranch.settings import origins

@@ -5,6 +5,7 @@ import math
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
+from typing import Any
 from urllib.parse import quote
 
 import structlog
@@ -21,7 +22,7 @@ from anabranch.durations import spell_duration
 from anabranch.engine.ports import Refused, SessionGone
 from anabranch.errors import AnabranchError, Gone, InputError, Kind, NotFound, Unavailable
 from anabranch.workflows.inputs import InvalidParameters
-from anabranch.workflows.mistakes import list_errors
+from anabranch.workflows.mistakes import list_errors, nearest
 
 __all__ = [
     "InvalidRequest",
@@ -97,10 +98,12 @@ class InvalidRequest(InputError):
         self.mistakes = tuple(mistakes)
 
     @classmethod
-    def of(cls, error: ValidationError, *parents: str) -> "InvalidRequest":
-        """The mistakes that pydantic found, without the given values (S5)."""
+    def of(cls, error: ValidationError, *parents: str, known: Sequence[str] = ()) -> "InvalidRequest":
+        """The mistakes that pydantic found, without the given values (S5); `known` are the names of the model."""
         found, more = list_errors(error)
-        mistakes = [Mistake(where=".".join(map(str, (*parents, *e["loc"]))), detail=e["msg"]) for e in found]
+        mistakes = [
+            Mistake(where=".".join(map(str, (*parents, *e["loc"]))), detail=_detail_of(e, known)) for e in found
+        ]
         return cls([*mistakes, Mistake(where=".".join(parents), detail=more)] if more else mistakes)
 
 
@@ -171,8 +174,27 @@ async def _answer_validation(request: Request, error: Exception) -> Response:
     if not isinstance(error, RequestValidationError):
         raise error
     # A request's line and headers are short, so there are few.
-    found = [Mistake(where=".".join(map(str, each["loc"])), detail=each["msg"]) for each in error.errors()]
+    known = _list_parameters(request)
+    found = [
+        Mistake(where=".".join(map(str, each["loc"])), detail=_detail_of({**each, "loc": each["loc"][1:]}, known))
+        for each in error.errors()
+    ]
     return await _answer(request, InvalidRequest(found))
+
+
+def _list_parameters(request: Request) -> list[str]:
+    """The query parameters of the route that was asked for, of its models and its own."""
+    fields = getattr(getattr(request.scope.get("route"), "dependant", None), "query_params", ())
+    models = [getattr(field.field_info.annotation, "model_fields", None) or {field.alias: field} for field in fields]
+    return sorted(name for model in models for name in model)
+
+
+def _detail_of(mistake: Mapping[str, Any], known: Sequence[str]) -> str:  # as pydantic has it
+    """What pydantic says of a mistake; of a name that the model does not have, which one may be meant."""
+    if mistake["type"] != "extra_forbidden" or len(mistake["loc"]) != 1 or not known:
+        return str(mistake["msg"])
+    hint = nearest(str(mistake["loc"][0]), known) or f"Known: {', '.join(known)}."
+    return f"there is no such name. {hint}"
 
 
 async def _answer_framework(request: Request, error: Exception) -> Response:

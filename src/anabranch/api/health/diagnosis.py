@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from anabranch.adapters.postgres.schema.pgstac import Catalog
 from anabranch.contract.stack import Status
 from anabranch.durations import spell_duration
-from anabranch.engine.views import ClockStep, Duty, StuckJobs, Trouble, Vitals
+from anabranch.engine.read_models import ClockStep, Duty, StuckJobs, Trouble, Vitals
 from anabranch.errors import AnabranchError
 
 __all__ = [
@@ -18,12 +18,18 @@ __all__ = [
     "diagnose_disk",
     "diagnose_jobs",
     "diagnose_loop",
+    "diagnose_plugins",
     "worst",
 ]
 
 WORST_FIRST: tuple[Status, ...] = ("down", "degraded", "ok")
 LATE_TICK_SECONDS, OLDEST_TICK_SECONDS = 2.0, 10.0
 WORKERS_DUTIES = frozenset({"clearing"})
+DUTY_PURPOSES = {
+    "clearing": "removes work files of ended jobs",
+    "retention": "removes old jobs",
+    "sweeper": "finds dead processes and due timers",
+}
 SLOW_DATABASE_SECONDS = 0.5
 LASTING_SECONDS = 300.0
 MAX_DETAIL_CHARS = 500
@@ -117,6 +123,15 @@ def diagnose_jobs(stuck: StuckJobs | AnabranchError) -> Part:
     return Part("jobs", "ok", "none is stuck")
 
 
+def diagnose_plugins(refused: Mapping[str, str]) -> Part:
+    """Whether everything that plugins bring can be used; `refused` says what can't, and why."""
+    if not refused:
+        return Part("plugins", "ok", "none was refused")
+    detail = "; ".join(f"{name} was refused: {reason}" for name, reason in refused.items())
+    remedy = "Fix the file, or ANABRANCH_PLUGINS; then restart the stack, unless it runs with `up --reload`."
+    return Part("plugins", "degraded", detail[:MAX_DETAIL_CHARS], remedy)
+
+
 def diagnose_catalog(catalog: Catalog | AnabranchError) -> Part:
     """Whether the catalog works; a missing catalog is fine, a broken one is not."""
     if isinstance(catalog, AnabranchError):
@@ -145,11 +160,13 @@ def _diagnose_duty(name: str, duty: Duty | None) -> Part:
     by = "worker" if name in WORKERS_DUTIES else "orchestrator"
     worst: Status = "degraded" if name in WORKERS_DUTIES else "down"
     remedy = f"The {by}s do it; see the part {by}s and their logs."
+    purpose = f"{DUTY_PURPOSES[name]}; " if name in DUTY_PURPOSES else ""
     if duty is None:
-        return Part(name, worst, "it has never ticked", remedy)
-    detail = f"last tick {spell_duration(round(duty.age_seconds))} ago, due every {spell_duration(duty.every_seconds)}"
-    late = duty.age_seconds > 3 * duty.every_seconds + 5
-    if late:
+        return Part(name, worst, f"{purpose}it has never ticked", remedy)
+    age, every = spell_duration(round(duty.age_seconds)), spell_duration(duty.every_seconds)
+    detail = f"{purpose}last tick {age} ago, due every {every}"
+    served = duty.age_seconds if duty.served_seconds is None else duty.served_seconds
+    if served > 3 * duty.every_seconds + 5:
         return Part(name, worst, detail, remedy)
     if duty.trouble:
         fails = "; ".join(f"{act} fails: {reason}" for act, reason in sorted(duty.trouble.items()))

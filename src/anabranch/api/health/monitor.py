@@ -16,10 +16,11 @@ from anabranch.api.health.diagnosis import (
     diagnose_disk,
     diagnose_jobs,
     diagnose_loop,
+    diagnose_plugins,
 )
 from anabranch.api.health.loop_beat import LoopBeat
 from anabranch.api.streaming.shared_query import SharedQuery
-from anabranch.engine.views import Gauges, StuckJobs, Vitals
+from anabranch.engine.read_models import Gauges, StuckJobs, Vitals
 from anabranch.errors import AnabranchError
 from anabranch.gateway import Gateway
 
@@ -96,6 +97,7 @@ class Monitor:
         yield diagnose_loop(self._tick.age, has_session=self._gateway.has_session)
         yield from diagnose(vitals, 0.0) if isinstance(vitals, AnabranchError) else diagnose(*vitals)
         yield diagnose_jobs(stuck)
+        yield diagnose_plugins(self._gateway.registry.refused)
         yield diagnose_catalog(catalog)
         free = {} if isinstance(disks, AnabranchError) else disks
         low = self._gateway.settings.low_disk_mb * 1_000_000

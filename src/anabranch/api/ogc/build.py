@@ -20,7 +20,7 @@ from anabranch.contract.processes import (
     ProcessSummary,
 )
 from anabranch.engine.model import Job, JobState
-from anabranch.engine.views import JobDetail
+from anabranch.engine.read_models import JobDetail
 from anabranch.workflows.stages import Declaration
 
 __all__ = ["CONFORMANCE", "JOB_STATES", "Links", "build_listed_job", "build_process", "build_status", "build_summary"]

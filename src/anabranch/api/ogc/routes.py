@@ -32,7 +32,7 @@ from anabranch.canonical import JsonObject
 from anabranch.contract.answer import JsonValue
 from anabranch.contract.processes import Conformance, OgcJob, OgcJobs, OgcLanding, OgcStatus, Process, ProcessList
 from anabranch.engine.model import Job, JobState
-from anabranch.engine.submission import Order
+from anabranch.engine.submitting.submission import Order
 from anabranch.errors import AnabranchError, InputError, NotFound, Unavailable
 from anabranch.gateway import Gateway
 from anabranch.strict_model import StrictModel

@@ -21,6 +21,21 @@ class Mounted(NamedTuple):
     codes: tuple[str, ...] = ()
 
 
+def _describe_layer(prefix: str, name: str, which: str, *codes: str) -> dict[str, Mounted]:
+    tile, codes = f"get {prefix}/{TILE}", ("raster.outside", *codes)
+    drawn = (*codes, "raster.assets")
+    return {
+        f"{tile}.{{format}}": Mounted(f"draw_{name}_tile_as", f"A map tile of {which}, in a format.", drawn),
+        tile: Mounted(f"draw_{name}_tile", f"A map tile of {which}, the newest on top.", drawn),
+        f"get {prefix}/{{tileMatrixSetId}}/tilejson.json": Mounted(
+            f"show_{name}_tilejson", f"The tiles of {which} as one layer, for maps.", codes
+        ),
+        f"get {prefix}/point/{{lon}},{{lat}}": Mounted(
+            f"read_{name}_point", f"The values at a point, of the newest of {which} that has some.", drawn
+        ),
+    }
+
+
 CATALOG_CODES = ("catalog.query", "catalog.refused", "catalog.missing", "catalog.slow", "serving.not_installed")
 RASTER_CODES = (
     *("item.not_found", "asset.not_found", "asset.unreadable", "file.lost"),
@@ -29,7 +44,7 @@ RASTER_CODES = (
 )
 COLLECTION = "/collections/{collection_id}"
 ITEM = "/collections/{collection_id}/items/{item_id}"
-TILE = f"{ITEM}/tiles/{{tileMatrixSetId}}/{{z}}/{{x}}/{{y}}"
+TILE = "tiles/{tileMatrixSetId}/{z}/{x}/{y}"
 STAC = {
     "get /": Mounted("show_catalog", "The landing page of the catalog, with links to all collections."),
     "get /conformance": Mounted(
@@ -52,13 +67,15 @@ RASTER = {
     f"get {ITEM}/info": Mounted("show_raster", "Size, bands and bounds of an item's raster."),
     f"get {ITEM}/info.geojson": Mounted("show_raster_as_feature", "The same as a GeoJSON feature."),
     f"get {ITEM}/statistics": Mounted("measure_raster", "Statistics of each band."),
-    f"get {TILE}.{{format}}": Mounted("draw_tile_as", "A map tile in a format.", ("raster.outside",)),
-    f"get {TILE}": Mounted("draw_tile", "A map tile, in PNG where it needs transparency.", ("raster.outside",)),
+    f"get {ITEM}/{TILE}.{{format}}": Mounted("draw_tile_as", "A map tile in a format.", ("raster.outside",)),
+    f"get {ITEM}/{TILE}": Mounted("draw_tile", "A map tile, in PNG where it needs transparency.", ("raster.outside",)),
     f"get {ITEM}/{{tileMatrixSetId}}/tilejson.json": Mounted("show_tilejson", "The tiles of a raster, for maps."),
     f"get {ITEM}/point/{{lon}},{{lat}}": Mounted("read_point", "The values at a point.", ("raster.outside",)),
     f"get {ITEM}/preview": Mounted("draw_preview", "The whole raster as a small image."),
     f"get {ITEM}/preview.{{format}}": Mounted("draw_preview_as", "The same in a format."),
     f"get {ITEM}/preview/{{width}}x{{height}}.{{format}}": Mounted("draw_preview_sized", "The same in a size."),
+    **_describe_layer(COLLECTION, "collection", "the items of a collection"),
+    **_describe_layer("/search", "search", "the items that a search finds", "catalog.query"),
 }
 SCHEMAS = Path(__file__).with_name("catalog.yaml")
 SCHEMA_REFERENCE = re.compile(r"#/components/schemas/([A-Za-z0-9._-]+)")

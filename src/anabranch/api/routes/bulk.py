@@ -20,7 +20,7 @@ from anabranch.api.security.limits import JobCount, Limits
 from anabranch.api.streaming.ndjson import MEDIA_TYPES, Line, NdjsonResponse, read_batches
 from anabranch.codes import status_of
 from anabranch.engine.ports import Submitted
-from anabranch.engine.submission import Order
+from anabranch.engine.submitting.submission import Order
 from anabranch.errors import AnabranchError, InputError
 from anabranch.gateway import Gateway
 

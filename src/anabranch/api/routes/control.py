@@ -15,8 +15,8 @@ from anabranch.api.requests import CancelRequest, DeadLettersQuery, ReplayReques
 from anabranch.contract.answer import Page
 from anabranch.contract.control import DeadLetter, Replay, Retry, Signalled
 from anabranch.contract.jobs import JobStatus
-from anabranch.controls import RetryChoice
 from anabranch.errors import InputError
+from anabranch.job_control import RetryChoice
 
 __all__ = ["router"]
 
@@ -87,7 +87,7 @@ async def signal_gate(
 
 @router.get("/dead-letters", dependencies=[needs(Scope.READ)], responses=problems())
 async def list_dead_letters(query: Annotated[DeadLettersQuery, Query()], gateway: CurrentGateway) -> Page[DeadLetter]:
-    """Tasks that failed for good and were not retried since, the newest first."""
+    """Tasks that failed for good, the newest first; not those that a retry or a newer job took the place of."""
     found = await gateway.reads.dead_letters(
         limit=query.limit + 1, after=query.after, workflow=query.workflow, handler=query.handler, code=query.code
     )

@@ -1,15 +1,17 @@
 """What is published, its signed manifests, and the keys that signed them."""
 
+from dataclasses import dataclass
 from typing import Annotated
 
 import structlog
-from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi import APIRouter, Depends, Path, Query, Request, Response
 
 from anabranch.access import Scope
 from anabranch.api.answers.build import build_page
-from anabranch.api.answers.etags import CACHEABLE, IfNoneMatch, answer_unless_cached
+from anabranch.api.answers.etags import CACHEABLE, IfNoneMatch, allow_caching, answer_unless_cached, not_modified
 from anabranch.api.body import JsonBody, check_body
-from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway, CurrentLimits, GivenKey, needs
+from anabranch.api.deps import CurrentCaller, CurrentGateway, CurrentLimits, GivenKey, needs
+from anabranch.api.if_match import IfMatch, number_tag, read_if_match, require_match
 from anabranch.api.job_bodies import read_job
 from anabranch.api.openapi.declare import BODY_CODES, SUBMIT_CODES, body, keyed, problems
 from anabranch.api.paths import CollectionId, ItemId
@@ -27,9 +29,9 @@ from anabranch.canonical import encode
 from anabranch.contract.answer import Page
 from anabranch.contract.catalog import Envelope, ItemChange, Publication, PublishedItem, RemovedCollection, SigningKey
 from anabranch.contract.jobs import SubmittedJob
-from anabranch.errors import InputError
-from anabranch.gateway import Gateway
-from anabranch.publishing import Action, ItemAction
+from anabranch.errors import Conflict, InputError
+from anabranch.item_actions import Action, ItemAction
+from anabranch.serving.etags import has
 from anabranch.serving.published import name_files
 
 __all__ = ["router"]
@@ -37,9 +39,11 @@ __all__ = ["router"]
 router = APIRouter(prefix="/api", tags=["items"])
 log = structlog.get_logger()
 GEOJSON = "application/geo+json"
+MISSING_CODES = ("item.not_found", "item.withdrawn")
 ACTION_CODES = (
     *BODY_CODES,
-    *("publication.expired", "publication.moved", "publication.not_found", "publication.owner", "publication.same"),
+    *("publication.expired", "publication.moved", "publication.no_match", "publication.not_found"),
+    *("publication.owner", "publication.same"),
     *("catalog.collection_id", "catalog.item_id", "catalog.missing", "catalog.no_collection"),
 )
 Number = Annotated[int, Path(ge=1, lt=2**31, description="The number of a publication of the item.")]
@@ -55,10 +59,29 @@ async def list_published_items(query: Annotated[ItemsQuery, Query()], gateway: C
     return build_page(found, query.limit, lambda item: item, lambda item: f"{item.collection}/{item.id}")
 
 
-@router.get("/items/{collection}/{item}", dependencies=[needs(Scope.READ)], responses=problems("item.not_found"))
-async def show_published_item(collection: CollectionId, item: ItemId, gateway: CurrentGateway) -> PublishedItem:
-    """A published item: its current publication, the job that published it, and the handlers that made it."""
-    return await gateway.reads.items().find_one(collection, item)
+@router.get(
+    "/items/{collection}/{item}",
+    dependencies=[needs(Scope.READ)],
+    response_model=PublishedItem,
+    responses={**CACHEABLE, **problems(*MISSING_CODES)},
+)
+async def show_published_item(
+    collection: CollectionId,
+    item: ItemId,
+    gateway: CurrentGateway,
+    response: Response,
+    if_none_match: IfNoneMatch = None,
+) -> PublishedItem | Response:
+    """A published item: its current publication, the job that published it, and the handlers that made it.
+
+    Its number is the ETag, which actions on the item take as `If-Match`.
+    """
+    found = await gateway.reads.items().find_one(collection, item)
+    tag = number_tag(found.number)
+    if has(if_none_match, tag):
+        return not_modified(tag)
+    allow_caching(response, tag)
+    return found
 
 
 @router.get(
@@ -91,7 +114,7 @@ async def show_publication(
     "/items/{collection}/{item}/manifest",
     dependencies=[needs(Scope.READ)],
     response_model=Envelope,
-    responses={**CACHEABLE, **problems("item.not_found", "manifest.not_found")},
+    responses={**CACHEABLE, **problems(*MISSING_CODES, "manifest.not_found")},
 )
 async def show_manifest(
     collection: CollectionId, item: ItemId, gateway: CurrentGateway, if_none_match: IfNoneMatch = None
@@ -101,21 +124,49 @@ async def show_manifest(
     return answer_unless_cached(Response(text, media_type="application/json"), if_none_match)
 
 
+@dataclass(frozen=True)
+class ItemTarget:
+    """The item that a request acts on, and the caller."""
+
+    collection: CollectionId
+    item: ItemId
+    caller: CurrentCaller
+    gateway: CurrentGateway
+    response: Response
+    if_match: IfMatch = None
+
+    async def act(self, action: Action, wanted: ItemActionRequest, number: int | None = None) -> ItemChange:
+        """Only an admin acts on what belongs to another owner."""
+        owner = None if self.caller.principal.scope.includes(Scope.ADMIN) else self.caller.scope
+        expected = read_if_match(self.if_match, wanted.expected)
+        change = ItemAction(
+            action, self.collection, self.item, self.caller.name, wanted.reason, owner, number, expected, wanted.dry_run
+        )
+        with require_match(self.if_match):
+            done = await self.gateway.publishing.act(change)
+        if not wanted.dry_run:
+            self.response.headers["ETag"] = number_tag(done.number)
+            about = {"collection": self.collection, "item": self.item, "number": done.number, "by": self.caller.name}
+            log.info("item.changed", action=action, **about)
+        return done
+
+
+CurrentItem = Annotated[ItemTarget, Depends()]
+
+
 @router.post(
     "/items/{collection}/{item}/unpublish",
     dependencies=[needs(Scope.ADMIN)],
     responses=problems(*ACTION_CODES, "request.unconfirmed"),
     openapi_extra=body(UnpublishRequest, required=True),
 )
-async def unpublish_item(
-    collection: CollectionId, item: ItemId, given: JsonBody, caller: CurrentCaller, gateway: CurrentGateway
-) -> ItemChange:
+async def unpublish_item(item: CurrentItem, given: JsonBody) -> ItemChange:
     """Withdraw an item: readers no longer see it or its files. It can be restored for `restore_window_days`."""
     wanted = check_body(UnpublishRequest, given)
     if not wanted.dry_run and wanted.confirm != "yes":
-        what = f"this takes {collection}/{item} away from its readers"
+        what = f"this takes {item.collection}/{item.item} away from its readers"
         raise InputError("request.unconfirmed", what, remedy="Look at a dry run first; then set `confirm: yes`.")
-    return await _act("withdraw", collection, item, wanted, caller, gateway)
+    return await item.act("withdraw", wanted)
 
 
 @router.post(
@@ -124,11 +175,9 @@ async def unpublish_item(
     responses=problems(*ACTION_CODES),
     openapi_extra=body(ItemActionRequest, required=True),
 )
-async def restore_item(
-    collection: CollectionId, item: ItemId, given: JsonBody, caller: CurrentCaller, gateway: CurrentGateway
-) -> ItemChange:
+async def restore_item(item: CurrentItem, given: JsonBody) -> ItemChange:
     """Show an item again as it was before it was withdrawn."""
-    return await _act("restore", collection, item, check_body(ItemActionRequest, given), caller, gateway)
+    return await item.act("restore", check_body(ItemActionRequest, given))
 
 
 @router.post(
@@ -137,12 +186,10 @@ async def restore_item(
     responses=problems(*ACTION_CODES),
     openapi_extra=body(RollbackRequest, required=True),
 )
-async def roll_back_item(
-    collection: CollectionId, item: ItemId, given: JsonBody, caller: CurrentCaller, gateway: CurrentGateway
-) -> ItemChange:
+async def roll_back_item(item: CurrentItem, given: JsonBody) -> ItemChange:
     """Show what a former publication of an item showed; that gets a number of its own."""
     wanted = check_body(RollbackRequest, given)
-    return await _act("rollback", collection, item, wanted, caller, gateway, wanted.number)
+    return await item.act("rollback", wanted, wanted.number)
 
 
 @router.post(
@@ -150,7 +197,11 @@ async def roll_back_item(
     dependencies=[needs(Scope.SUBMIT)],
     status_code=202,
     response_model=SubmittedJob,
-    responses={**EXISTING_JOB, **SUBMIT_PROBLEMS, **problems("item.not_found", *BODY_CODES, *SUBMIT_CODES)},
+    responses={
+        **EXISTING_JOB,
+        **SUBMIT_PROBLEMS,
+        **problems(*MISSING_CODES, "publication.no_match", *BODY_CODES, *SUBMIT_CODES),
+    },
     openapi_extra=keyed(body(ReplaceRequest, required=True)),
 )
 async def replace_item(
@@ -161,10 +212,15 @@ async def replace_item(
     key: GivenKey,
     gateway: CurrentGateway,
     limits: CurrentLimits,
+    if_match: IfMatch = None,
 ) -> Response:
     """Submit a job that makes new content for an item; readers see it at once when it is published, and not before."""
     wanted = check_body(ReplaceRequest, given)
-    await gateway.reads.items().find_one(collection, item)
+    expected = read_if_match(if_match)
+    found = await gateway.reads.items().find_one(collection, item)
+    if expected not in (None, found.number):
+        what = f"item {collection}/{item} is at number {found.number} by now, not {expected}"
+        raise Conflict("publication.no_match", what)
     fixed = {"collection": collection, "item_id": item, "reason": wanted.reason}
     job = read_job({"workflow": wanted.workflow, "parameters": {**wanted.parameters, **fixed}}, gateway)
     return await submit_wanted(gateway, limits, caller, job, key)
@@ -182,29 +238,9 @@ async def remove_collection(
     if query.confirm != "yes":
         what = f"this removes collection {collection} with its title, description and license"
         raise InputError("request.unconfirmed", what, remedy="Set `?confirm=yes`.")
-    await gateway.publishing.remove_collection(collection)
+    await gateway.publishing.remove_collection(collection, caller.name)
     log.info("collection.removed", collection=collection, by=caller.name)
     return RemovedCollection(collection)
-
-
-async def _act(
-    action: Action,
-    collection: str,
-    item: str,
-    wanted: ItemActionRequest,
-    caller: Caller,
-    gateway: Gateway,
-    number: int | None = None,
-) -> ItemChange:
-    """Only an admin acts on what belongs to another owner."""
-    owner = None if caller.principal.scope.includes(Scope.ADMIN) else caller.scope
-    change = ItemAction(
-        action, collection, item, caller.name, wanted.reason, owner, number, wanted.expected, wanted.dry_run
-    )
-    done = await gateway.publishing.act(change)
-    if not wanted.dry_run:
-        log.info("item.changed", action=action, collection=collection, item=item, number=done.number, by=caller.name)
-    return done
 
 
 @router.get("/signing-keys", dependencies=[needs(Scope.READ)], responses=problems())

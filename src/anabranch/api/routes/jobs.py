@@ -20,7 +20,7 @@ from anabranch.api.submission import accept_job
 from anabranch.contract.answer import Page
 from anabranch.contract.jobs import CheckedJob, JobStatus, JobSummary, SubmittedJob, Task
 from anabranch.engine.model import TERMINAL_STATES
-from anabranch.engine.submission import Order
+from anabranch.engine.submitting.submission import Order
 from anabranch.errors import InputError
 from anabranch.gateway import Gateway
 from anabranch.serving.etags import has, tag_of

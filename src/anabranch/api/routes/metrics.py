@@ -6,10 +6,10 @@ from fastapi import APIRouter, Response
 
 from anabranch.access import Scope
 from anabranch.api.deps import CurrentMonitor, CurrentRequests, CurrentTick, needs
-from anabranch.api.health.measure import measure_process
 from anabranch.api.health.prometheus import CONTENT_TYPE, Sample, expose
+from anabranch.api.health.request_metrics import measure_process
 from anabranch.api.openapi.declare import problems
-from anabranch.engine.views import Gauges
+from anabranch.engine.read_models import Gauges
 from anabranch.errors import AnabranchError
 
 __all__ = ["router"]

@@ -3,7 +3,7 @@
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from anabranch.api.security.address import route_path
+from anabranch.api.security.public_address import route_path
 from anabranch.settings import Settings
 
 __all__ = ["ReadersCors"]

@@ -58,7 +58,7 @@ class HangGuard:
         except Unavailable as error:
             return error.code != "database.unreachable"
         except OSError as error:  # this process can't look, which says nothing of the database
-            log.warning("guard.blind", reason=str(error))
+            log.warning("hang_guard.query_failed", reason=str(error))
         return True
 
 

@@ -9,7 +9,7 @@ from datetime import timedelta
 from anabranch.access import Principal
 from anabranch.api.answers.errors import TooManyRequests
 from anabranch.api.security.rates import Rate, network_of
-from anabranch.engine.submission import Order
+from anabranch.engine.submitting.submission import Order
 from anabranch.errors import InputError
 from anabranch.settings import Settings
 

@@ -13,7 +13,7 @@ from anabranch.api.answers.build import build_event, to_json
 from anabranch.api.openapi.declare import Responses
 from anabranch.api.streaming.job_watcher import JobWatcher, WatchedJob
 from anabranch.contract.jobs import JobProgress
-from anabranch.engine.views import JobHead
+from anabranch.engine.read_models import JobHead
 from anabranch.errors import AnabranchError
 
 __all__ = ["STREAM_RESPONSES", "EventStream"]

@@ -11,7 +11,7 @@ import structlog
 from anabranch.api.answers.build import count_tasks
 from anabranch.contract.jobs import TaskCounts
 from anabranch.engine.model import TERMINAL_STATES, Event
-from anabranch.engine.views import JobHead, NodeDetail
+from anabranch.engine.read_models import JobHead, NodeDetail
 from anabranch.errors import AnabranchError, Unavailable
 
 __all__ = ["JobWatcher", "Reads", "WatchedJob"]
@@ -121,7 +121,7 @@ class JobWatcher:
             try:
                 await self._look()
             except (AnabranchError, OSError) as error:  # the streams stay, and get what they missed later
-                log.warning("job_watcher.blind", reason=str(error))
+                log.warning("job_watcher.query_failed", reason=str(error))
             await asyncio.sleep(POLL_SECONDS)
 
     async def _look(self) -> None:

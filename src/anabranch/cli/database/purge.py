@@ -16,7 +16,7 @@ from anabranch.cli.terminal.durations import parse_duration
 from anabranch.cli.terminal.options import Json, Yes
 from anabranch.cli.terminal.output import note, print_json, print_line
 from anabranch.engine.ports import Survey
-from anabranch.engine.retention import Purge, Purged
+from anabranch.engine.sweeping.retention import Purge, Purged
 from anabranch.settings import Settings
 
 __all__ = ["purge"]

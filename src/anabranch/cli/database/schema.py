@@ -9,7 +9,7 @@ from anabranch.adapters.postgres.schema.check import check
 from anabranch.adapters.postgres.schema.migrate import Applied, Status, migrate, redeploy, reset, status
 from anabranch.adapters.postgres.schema.pgstac import Catalog, drop_catalog, find_catalog, migrate_catalog
 from anabranch.adapters.postgres.schema.table_values import ROW_TYPES
-from anabranch.adapters.postgres.store.audit import audit
+from anabranch.adapters.postgres.store.invariants import audit
 from anabranch.cli.connection import database_url
 from anabranch.cli.exit_codes import UsageError
 from anabranch.cli.setup import prepare

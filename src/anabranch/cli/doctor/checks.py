@@ -133,7 +133,7 @@ def _plugins(settings: Settings) -> Finding:
 
 def _stack(settings: Settings, stack: Stack | None) -> Finding:
     if stack is None:
-        return Finding("stack", "warn", f"nothing runs in {settings.home}", "Start it with `anabranch up`.")
+        return Finding("stack", "warn", f"nothing runs in {settings.home}", "Start it with `anabranch up --detach`.")
     return Finding("stack", "ok", f"pid {stack.supervisor.pid}, {len(stack.children)} processes")
 
 

@@ -12,8 +12,8 @@ from anabranch.cli.jobs.follow import call_as_declared, follow, note_existing, p
 from anabranch.cli.jobs.parameters import read_parameters
 from anabranch.cli.jobs.uploads import Uploads
 from anabranch.cli.terminal.options import Json, ParameterList, Timeout, Yes
-from anabranch.cli.terminal.output import age, format_size, print_json, print_line, print_result, print_table
-from anabranch.client import ItemChange
+from anabranch.cli.terminal.output import ago, format_size, print_json, print_line, print_result, print_table
+from anabranch.client import ItemChange, Publication
 
 __all__ = ["remove_collection", "replace", "restore", "rollback", "show_history", "show_item", "unpublish"]
 
@@ -34,7 +34,7 @@ def show_item(item: ItemName, json: Json = False) -> None:
         return
     for name, value in {
         "item": f"{found.collection}/{found.id}", "time": document.time, "number": found.number, "job": found.job_id,
-        "published": age(found.published_at),
+        "published": ago(found.published_at),
     }.items():  # fmt: skip
         print_line(f"{name:10}{value}")
     for name, asset in document.assets.items():
@@ -51,7 +51,7 @@ def show_history(item: ItemName, json: Json = False) -> None:
     rows = (
         [
             f"{one.number}{' *' if one.current else ''}", one.action, "-" if one.shows is None else str(one.shows),
-            age(one.at), one.actor, "yes" if one.available else "no", one.reason or "",
+            ago(one.at), one.actor, _spell_kept(one), one.reason or "",
         ]
         for one in found
     )  # fmt: skip
@@ -143,13 +143,21 @@ def remove_collection(
     print_result(removed.raw, f"removed collection {removed.collection}", json=json)
 
 
+def _spell_kept(one: Publication) -> str:
+    """Whether the content that a publication shows is kept; a withdrawal shows none."""
+    return "-" if one.shows is None else "yes" if one.available else "no"
+
+
 def _show(change: ItemChange, *, json: bool) -> None:
     if json:
         print_json(change.raw)
         return
     print_table(["file", "size", "address"], ([f.name, format_size(f.size), f.address] for f in change.files))
-    would = "would be" if change.dry_run else "is"
-    state = "not published" if change.shows is None else f"shown as in number {change.shows}"
-    print_line(f"{change.collection}/{change.id} {would} {state}: number {change.number}")
+    name, would = f"{change.collection}/{change.id}", change.dry_run
+    if change.shows is None:
+        print_line(f"{name} {'would not be' if would else 'is not'} published (publication {change.number})")
+    else:
+        shows = f"{'would show' if would else 'shows'} the content of publication {change.shows}"
+        print_line(f"{name}: publication {change.number} {shows}")
     if change.restorable_days:
         print_line(f"it can be restored for {change.restorable_days} days")

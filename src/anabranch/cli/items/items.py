@@ -8,7 +8,7 @@ import typer
 from anabranch.cli.connection import connect
 from anabranch.cli.exit_codes import UsageError
 from anabranch.cli.terminal.options import Json
-from anabranch.cli.terminal.output import age, note, print_json, print_table
+from anabranch.cli.terminal.output import ago, escape, note, print_json, print_table
 from anabranch.contract.catalog import PublishedItem
 
 __all__ = ["ItemName", "list_items", "print_manifest", "split_name"]
@@ -39,10 +39,12 @@ def list_items(
         print_json(items[:limit])
     else:
         rows = (
-            [f"{item.collection}/{item.id}", item.job_id[:12], age(item.published_at), _spell_handlers(item, made_by)]
+            [f"{item.collection}/{item.id}", item.job_id[:12], ago(item.published_at), _spell_handlers(item, made_by)]
             for item in items[:limit]
         )
         print_table(["item", "job", "published", "made by"], rows)
+    if collection is not None and not items:
+        note(f"collection {escape(repr(collection))} has no such items; `anabranch items list` shows those of all")
     if len(items) > limit:
         note(f"there are more than {limit}: raise --limit")
 

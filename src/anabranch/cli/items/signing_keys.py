@@ -7,7 +7,7 @@ from anabranch.adapters.postgres.store.keys import open_keys
 from anabranch.cli.connection import connect, database_url
 from anabranch.cli.setup import prepare
 from anabranch.cli.terminal.options import Json
-from anabranch.cli.terminal.output import age, print_json, print_result, print_table
+from anabranch.cli.terminal.output import ago, print_json, print_result, print_table
 from anabranch.manifests.signing_key import SigningKey
 
 __all__ = ["list_signing_keys", "rotate"]
@@ -21,7 +21,7 @@ def list_signing_keys(json: Json = False) -> None:
         print_json(keys)
         return
     print_table(
-        ["id", "first used", "retired"], ([key.id, age(key.first_used_at), age(key.retired_at)] for key in keys)
+        ["id", "first used", "retired"], ([key.id, ago(key.first_used_at), ago(key.retired_at)] for key in keys)
     )
 
 

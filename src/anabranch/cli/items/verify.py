@@ -60,6 +60,8 @@ def verify(
     trusted = None if keys is None else _read_keys(keys)
     if Path(target).is_file():
         found = _verify_file(Path(target), trusted, files)
+    elif target.startswith((".", "/")) or ("/" not in target and "." in target):
+        raise NotFound("file.not_found", f"there is no file {target}")
     elif files is not None:
         raise UsageError("usage", f"--files is for the file of a manifest; there is no file {target}")
     else:
@@ -113,7 +115,21 @@ def _verify_published(target: str, trusted: list[str] | None) -> Iterator[Findin
                 yield from _verify_item(client, (item.collection, item.id), known)
 
 
-def _verify_item(client: Client, name: tuple[str, str], known: list[str]) -> Iterator[Finding]:
+def _verify_item(client: Client, name: tuple[str, str], known: list[str]) -> list[Finding]:
+    """Verify an item; again if it was replaced meanwhile, since each request sees what is published then."""
+    while True:
+        publication = client.published_item(*name).publication
+        try:
+            found = list(_check_item(client, name, publication, known))
+        except AnabranchError:
+            if client.published_item(*name).publication == publication:
+                raise
+            continue
+        if all(finding.is_good for finding in found) or client.published_item(*name).publication == publication:
+            return found
+
+
+def _check_item(client: Client, name: tuple[str, str], publication: str, known: list[str]) -> Iterator[Finding]:
     statement, _ = open_envelope(client.manifest(*name), known)
     if _name(statement) != "/".join(name):
         raise Conflict(
@@ -121,7 +137,6 @@ def _verify_item(client: Client, name: tuple[str, str], known: list[str]) -> Ite
             f"the manifest of {'/'.join(name)} is that of {_name(statement)}",
             remedy="Publish the item again; find out who changed the database.",
         )
-    publication = client.published_item(*name).publication
     yield from _compare("/".join(name), statement, lambda file: client.hash_published(publication, file))
     yield from _find_other_assets(client.item(*name), statement, publication)
 

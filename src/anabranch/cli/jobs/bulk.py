@@ -78,7 +78,7 @@ class _File:
 
 def submit_lines(client: Client, file: Path, body: Body, *, json: bool) -> None:
     """Submit a job for each line and print its id, or the API's answer; InputError at the end if a line was refused."""
-    made, refused = 0, 0
+    made, existing, refused = 0, 0, 0
     with _open(file) as stream:
         lines = _File(stream, body, client, Uploads(client, quiet=json))
         try:
@@ -89,6 +89,7 @@ def submit_lines(client: Client, file: Path, body: Body, *, json: bool) -> None:
                     refused += _report_refused(number, answer.error, json=json, raw=answer.raw)
                     continue
                 made += 1
+                existing += not answer.created
                 if json:
                     print_json({**answer.raw, "line": number}, indent=None)
                 else:
@@ -101,7 +102,7 @@ def submit_lines(client: Client, file: Path, body: Body, *, json: bool) -> None:
     if refused:
         remedy = "Fix the refused lines and submit the file again; the same lines return the same jobs."
         raise InputError("bulk.refused", f"{refused} of {made + refused} lines were refused", remedy=remedy)
-    note(f"{made} jobs were submitted")
+    note(f"{made - existing} jobs were submitted" + (f", and {existing} existed already" if existing else ""))
 
 
 def _report_refused(number: int, error: AnabranchError, *, json: bool, raw: Body | None = None) -> int:

@@ -20,7 +20,7 @@ from anabranch.cli.terminal.output import (
     print_table,
 )
 from anabranch.client import Client, Retry
-from anabranch.errors import InputError
+from anabranch.errors import Conflict, InputError
 
 __all__ = ["cancel", "list_dead_letters", "replay", "retry", "signal"]
 
@@ -104,7 +104,7 @@ def list_dead_letters(
     after: After = None,
     json: Json = False,
 ) -> None:
-    """List the tasks that failed permanently and were not retried since, the newest first."""
+    """List the tasks that failed permanently and are still missing: no retry or newer job took their place."""
     with connect() as client:
         page = client.dead_letters(limit=limit, after=after, workflow=workflow, handler=handler, code=code)
     if json:
@@ -143,9 +143,14 @@ def replay(
         replayed = client.replay(jobs=job or (), workflow=workflow, handler=handler, code=code)
     if json:
         print_json(replayed)
-        return
-    rows = ([one.job_id[:12], " ".join(one.nodes), one.error.message if one.error else "replayed"] for one in replayed)
-    print_table(["job", "nodes", "result"], rows)
+    elif replayed:
+        said = (one.error.message if one.error else "runs again" for one in replayed)
+        rows = ([one.job_id[:12], " ".join(one.nodes), words] for one, words in zip(replayed, said, strict=True))
+        print_table(["job", "nodes", "result"], rows)
+    else:
+        note("there are no such dead letters: nothing runs again")
+    if refused := sum(not one.replayed for one in replayed):
+        raise Conflict("replay.incomplete", f"{refused} of {len(replayed)} jobs were not replayed")
 
 
 def _show_plan(plan: Retry) -> None:

@@ -1,5 +1,7 @@
 """`demo`: publishes sample rasters with the real workflow, up to the map."""
 
+import shutil
+import sys
 import tempfile
 import time
 from collections.abc import Mapping
@@ -17,14 +19,14 @@ from anabranch.client.catalog import current_file_path, item_path
 from anabranch.embedded.locate import find_home, find_remote
 from anabranch.plugins.raster.samples import make_samples
 
-__all__ = ["demo"]
+__all__ = ["demo", "find_activation"]
 
 
 BROKEN_SAMPLE = "broken"
 TIMEOUT_SECONDS = 180.0
 POLL_SECONDS = 0.2
 NEXT_STEPS = """
-What to try next:
+What to try next:{activation}
   anabranch submit process_raster -p source=@FILE.tif --wait     publish a raster of yours
   anabranch submit process_raster -p source=@FOLDER --wait       publish all rasters of a folder
   anabranch jobs                                                 list the jobs, including these
@@ -108,7 +110,16 @@ def _show(results: list[dict[str, Any]], page: str) -> None:
         for warning in one.get("warnings", ()):
             print_line(f"  warning  {warning}")
     print_line(f"\npage       {page}")
-    note(NEXT_STEPS)
+    note(NEXT_STEPS.format(activation=find_activation()))
+
+
+def find_activation() -> str:
+    """The line that puts `anabranch` on the PATH of the shell, if it is not there."""
+    script = Path(sys.prefix) / "bin" / "activate"
+    if shutil.which("anabranch") or not script.is_file():
+        return ""
+    shown = script.relative_to(Path.cwd()) if script.is_relative_to(Path.cwd()) else script
+    return f"\n  {f'. {shown}':<62} first: finds the command"
 
 
 def _require_expected(results: list[dict[str, Any]]) -> None:

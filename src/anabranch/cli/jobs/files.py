@@ -8,15 +8,16 @@ from time import monotonic
 
 from anabranch.cli.exit_codes import JobFailed, UsageError
 from anabranch.cli.jobs.follow import explain_unavailable
+from anabranch.cli.jobs.links import find_links
 from anabranch.cli.jobs.parameters import Parameters
-from anabranch.cli.jobs.published import find_links
-from anabranch.cli.terminal.output import cut, note, print_json, print_table
+from anabranch.cli.terminal.output import cut, escape, note, print_json, print_table
 from anabranch.cli.terminal.progress import show_files
 from anabranch.client import Client, JobStatus, SubmittedJob
 from anabranch.errors import AnabranchError, InputError
 
 __all__ = ["FileSet", "find_file_set", "submit_files"]
 
+MAX_REASONS = 5
 PATTERN_CHARACTERS = frozenset("*?[")
 Submit = Callable[[Parameters], SubmittedJob]
 
@@ -133,6 +134,8 @@ def _print(rows: Sequence[_Row], *, json: bool) -> None:
         head.append("error")
         cells = [[*cell, cut(row.error and row.error.message)] for cell, row in zip(cells, rows, strict=True)]
     print_table(head, cells)
+    for row in [row for row in rows if row.status == "refused"][:MAX_REASONS]:
+        note(f"{row.file} was refused: {escape(row.error.message if row.error else '')}")
     for name, url in next((row.links[:1] for row in rows if row.links), ()):  # the map, which shows all of them
         note(f"{name:<9} {url.partition('#')[0]}")
 
@@ -149,7 +152,7 @@ def _require_success(rows: Sequence[_Row]) -> None:
         raise JobFailed(
             "files.failed",
             f"of {len(rows)} files, {failed} failed and {refused} were refused",
-            remedy="`anabranch status JOB` says why, and what to do; submit the same again to run what failed.",
+            remedy="`anabranch status JOB` says why a job failed, and what to do; submit the same again to run those.",
         )
     if refused:
         raise InputError(

@@ -7,8 +7,8 @@ from functools import partial
 from typing import Any, TypeVar
 
 from anabranch.cli.exit_codes import JobFailed
+from anabranch.cli.jobs.links import find_links
 from anabranch.cli.jobs.parameters import Parameters, raise_together
-from anabranch.cli.jobs.published import find_links
 from anabranch.cli.jobs.sidecars import add_sidecars
 from anabranch.cli.jobs.uploads import Uploads
 from anabranch.cli.terminal.output import note, print_json, span

@@ -82,6 +82,8 @@ def logs(
         if follow:
             with explain_unavailable(job):
                 _show_new(new_logs(client, job, wanted), lines, json=json or all)
+            ended = client.job(job)
+            note(f"job {ended.job_id} {ended.status}")
             return
         if all:
             for log in filter(None, map(lines.keep, client.all_logs(job, **wanted))):

@@ -160,6 +160,9 @@ def parse_object(text: str, where: str) -> dict[str, JsonValue]:
     """The JSON object in a text; an InputError names `where` it comes from."""
     try:
         values = json.loads(text, parse_constant=_refuse, parse_int=_read_integer, object_pairs_hook=_unique)
+    except json.JSONDecodeError as error:
+        said = f"{where} is not JSON: {error.msg} (line {error.lineno}, column {error.colno})"
+        raise InputError("parameters.invalid", said, remedy="Fix it there.") from error
     except (ValueError, RecursionError) as error:
         raise InputError("parameters.invalid", f"{where} can't be used: {error}", remedy="Write it as JSON.") from error
     if not isinstance(values, dict):

@@ -7,7 +7,7 @@ import typer
 from anabranch.cli.connection import connect
 from anabranch.cli.exit_codes import UsageError
 from anabranch.cli.jobs.follow import require_success, took, watch
-from anabranch.cli.jobs.published import find_links
+from anabranch.cli.jobs.links import find_links
 from anabranch.cli.terminal.options import Json, OptionalJobId, Timeout
 from anabranch.cli.terminal.output import (
     age,
@@ -23,8 +23,11 @@ from anabranch.cli.terminal.output import (
     print_table,
 )
 from anabranch.client import Client, Graph, JobStatus, Node
+from anabranch.contract.jobs import JobError
 
 __all__ = ["status"]
+
+OUR_CODE = "/anabranch/"
 
 
 def status(
@@ -71,6 +74,9 @@ def _show_stack(client: Client, *, json: bool) -> None:
     print_line("")
     parts = health.components.items()
     print_table(["part", "status", "detail"], [[name, part.status, cut(part.detail)] for name, part in parts])
+    for name, part in parts:
+        if part.status != "ok":
+            note(f"{name}: {escape(part.detail)}. {escape(part.remedy or '')}".rstrip())
     note("a job is shown by `anabranch status JOB`; `anabranch jobs` lists them")
 
 
@@ -108,8 +114,15 @@ def _show_head(job: JobStatus) -> None:
             print_line(f"answer    {escape(node.command)}")
     if job.error:
         print_line(f"error     {escape(job.error.in_words)}")
+        print_line(f"          {escape(_spell_origin(job.error))}")
         if job.error.remedy:
             print_line(f"          {escape(job.error.remedy)}")
+
+
+def _spell_origin(error: JobError) -> str:
+    """The code of an error, and the line that raised it, unless that is one of ours."""
+    where = str(error.raw.get("where") or "")
+    return error.code if not where or OUR_CODE in where else f"{error.code}, raised at {where}"
 
 
 def _show_nodes(job: JobStatus) -> None:

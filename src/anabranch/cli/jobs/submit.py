@@ -1,5 +1,7 @@
 """`submit`: submits a job to the running stack."""
 
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -28,7 +30,7 @@ from anabranch.cli.terminal.options import (
 from anabranch.cli.terminal.output import print_json, print_line
 from anabranch.embedded.locate import has_stack
 
-__all__ = ["submit"]
+__all__ = ["send", "submit"]
 
 
 def submit(
@@ -55,12 +57,31 @@ def submit(
             raise UsageError("usage", "--bulk can be combined only with --priority, --rerun, --label and --json")
         _submit_lines(workflow, bulk, priority, rerun, labels, json)
         return
-    files = find_file_set(param or ())
-    parameters = read_parameters(files.others if files else param or (), params)
+    send(
+        workflow, param or (), params, wait=wait or timeout is not None, timeout=timeout, json=json,
+        priority=priority, rerun=rerun, labels=labels,
+    )  # fmt: skip
+
+
+def send(
+    workflow: str,
+    given: Sequence[str],
+    file: Path | None,
+    *,
+    wait: bool,
+    timeout: float | None,
+    json: bool,
+    use_stack: Callable[[], AbstractContextManager[None]] = nullcontext,
+    priority: int | None,
+    rerun: bool,
+    labels: Mapping[str, str],
+) -> None:
+    """Submit a job, or one for each file that a parameter names; mistakes are found before a stack is used."""
+    files = find_file_set(given)
+    parameters = read_parameters(files.others if files else given, file)
     if files or not has_stack():
         parameters.require_readable()
-    wait = wait or timeout is not None
-    with connect() as client:
+    with use_stack(), connect() as client:
         uploads = Uploads(client, quiet=json)
         submit = partial(submit_job, client, uploads, workflow, priority=priority, rerun=rerun, labels=labels)
         if files:

@@ -31,7 +31,7 @@ def api() -> None:
         factory=True,
         log_config=None,
         access_log=False,  # the API logs requests itself: uvicorn would log their query strings (S5)
-        http="anabranch.api.security.protocol:BoundedProtocol",
+        http="anabranch.api.security.connection_limits:BoundedProtocol",
         ws="none",
         proxy_headers=False,  # uvicorn would trust every local caller; the API has its own list of trusted proxies
         timeout_graceful_shutdown=SHUTDOWN_SECONDS,

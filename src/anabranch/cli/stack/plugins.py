@@ -10,7 +10,7 @@ from time import sleep
 from anabranch.cli.terminal.output import note
 from anabranch.embedded.home import Home
 from anabranch.embedded.processes import send
-from anabranch.engine.plugin import is_folder
+from anabranch.engine.plugin_folders import is_folder
 from anabranch.errors import AnabranchError, NotFound
 
 __all__ = ["PluginWatcher", "explain_missing_plugins", "spell_plugins"]

@@ -19,7 +19,8 @@ from anabranch.embedded.listener import listen
 from anabranch.embedded.locate import find_home
 from anabranch.embedded.orphans import clear_orphans
 from anabranch.embedded.processes import send
-from anabranch.engine.plugin import is_folder, load_plugins
+from anabranch.engine.plugin_folders import is_folder
+from anabranch.engine.registry import load_plugins
 from anabranch.errors import Conflict, DefinitionError
 from anabranch.settings import Settings
 

@@ -6,7 +6,7 @@ import typer
 
 from anabranch.cli.connection import connect
 from anabranch.cli.terminal.options import Json
-from anabranch.cli.terminal.output import age, print_json, print_result, print_table
+from anabranch.cli.terminal.output import ago, print_json, print_result, print_table
 
 __all__ = ["workers"]
 
@@ -27,7 +27,7 @@ def list_workers(context: typer.Context, json: Json = False) -> None:
         return
     facts = ("id", "kind", "host", "pid", "slots", "running", "waiting")
     rows = (
-        [*(getattr(s, name) for name in facts), "draining" if s.draining else None, age(s.last_beat),
+        [*(getattr(s, name) for name in facts), "draining" if s.draining else None, ago(s.last_beat),
          " ".join(s.queues) or None]
         for s in sessions
     )  # fmt: skip

@@ -7,12 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
-from anabranch.adapters.postgres.store.records import PostgresRecords
+from anabranch.adapters.postgres.store.audited_objects import PostgresRecords
 from anabranch.app import open_marks, open_tiers
 from anabranch.cli.connection import database_url
 from anabranch.cli.exit_codes import UsageError
 from anabranch.cli.setup import prepare
-from anabranch.cli.storage.published import open_catalog
+from anabranch.cli.storage.require_unpublished import open_catalog
 from anabranch.cli.terminal.durations import parse_duration
 from anabranch.cli.terminal.options import All, Json, Yes
 from anabranch.cli.terminal.output import note, print_json, print_result, print_row, print_table

@@ -13,7 +13,7 @@ import typer
 from anabranch.app import open_tiers
 from anabranch.cli.exit_codes import UsageError
 from anabranch.cli.setup import prepare
-from anabranch.cli.storage.published import RequireUnpublished, open_catalog
+from anabranch.cli.storage.require_unpublished import RequireUnpublished, open_catalog
 from anabranch.cli.terminal.options import Json
 from anabranch.cli.terminal.output import format_size, note, print_json, print_line, print_result
 from anabranch.errors import AnabranchError, Conflict, InputError, NotFound, Unavailable

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = [
     "StdoutError",
     "age",
+    "ago",
     "coloured",
     "cut",
     "escape",
@@ -42,7 +43,7 @@ MAX_CELL_WIDTH = 80
 UNSAFE_CHARACTERS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 COLOURS = {
     "completed": 32, "ok": 32, "running": 36, "ready": 36,
-    "waiting": 33, "warn": 33, "cancelled": 33, "failed": 31, "fail": 31,
+    "waiting": 33, "warn": 33, "cancelled": 33, "degraded": 33, "down": 31, "failed": 31, "fail": 31,
 }  # fmt: skip
 
 
@@ -155,6 +156,11 @@ def age(moment: datetime | None) -> str:
     if not moment:
         return "-"
     return spell_duration(round(max(0.0, (datetime.now(UTC) - moment).total_seconds())))
+
+
+def ago(moment: datetime | None) -> str:
+    """How long ago a timestamp was."""
+    return f"{age(moment)} ago" if moment else "-"
 
 
 def format_labels(labels: Mapping[str, str]) -> str:

@@ -37,8 +37,8 @@ _ELSEWHERE = {
 def show_definition(declared: Declaration) -> None:
     """Print a workflow: its properties, inputs, nodes and output."""
     workflow = declared.workflow
-    facts = {"priority": workflow.priority, **summarize(declared).raw}
-    for name in ("workflow_id", "name", "description", "version", "priority", "origin", "hash"):
+    facts = {"priority": workflow.priority, "rerun": workflow.rerun or None, **summarize(declared).raw}
+    for name in ("workflow_id", "name", "description", "version", "priority", "rerun", "origin", "hash"):
         if facts[name] not in ("", None):
             print_line(f"{name:11}  {in_one_line(facts[name])}")
     print_line("")

@@ -6,7 +6,7 @@ from anabranch.cli.setup import prepare
 from anabranch.cli.terminal.output import note
 from anabranch.contract.answer import build
 from anabranch.contract.workflows import WorkflowFields
-from anabranch.engine.plugin import Registry, load_plugins
+from anabranch.engine.registry import Registry, load_plugins
 from anabranch.errors import InputError
 from anabranch.workflows.stages import Declaration
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from anabranch.cli.workflows.registry import read_file
-from anabranch.engine.plugin import Registry
+from anabranch.engine.registry import Registry
 from anabranch.errors import InputError
 from anabranch.workflows.mistakes import Mistake
 from anabranch.workflows.stages import Declaration

@@ -7,11 +7,11 @@ from functools import partial
 
 import structlog
 
-from anabranch.engine.live_session import HeldTask
 from anabranch.engine.model import Attempt, ProgressReport, SessionId
 from anabranch.engine.ports import Refused, TaskQueue
+from anabranch.engine.sessions.live_session import HeldTask
 from anabranch.engine.worker.captured_output import Printed
-from anabranch.engine.worker.child import Saved
+from anabranch.engine.worker.processes.handler_process import Saved
 from anabranch.errors import Interrupted, TaskError, Transient, Unavailable
 
 __all__ = ["CheckpointWriter", "HandlerLine"]

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from anabranch.canonical import Json, JsonObject, decode, encode
 from anabranch.engine.model import Attempt, Checkpoint, ProgressReport
-from anabranch.engine.worker.resources import NO_RESOURCES, Connections, HandlerResources
+from anabranch.engine.worker.handler_resources import NO_RESOURCES, Connections, HandlerResources
 from anabranch.errors import ContractViolationError, Permanent
 from anabranch.manifests.signing_key import SigningKey
 from anabranch.storage.task_storage import TaskStorage, Writer
@@ -199,7 +199,7 @@ class Context:
 
         They are removed some time after the job has ended.
         """
-        return WorkFiles(self._resources.storage, self._writer, lambda: self.scratch)
+        return WorkFiles(self._resources.storage, self._resources.sources, self._writer, lambda: self.scratch)
 
     @property
     def storage(self) -> TaskStorage:

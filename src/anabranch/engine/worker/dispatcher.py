@@ -10,16 +10,16 @@ from pathlib import Path
 
 import structlog
 
-from anabranch.engine.advancing import BackgroundAdvances
+from anabranch.engine.advancing.advancer import BackgroundAdvances
+from anabranch.engine.advancing.lanes import is_internal_queue
 from anabranch.engine.child_jobs import is_child_job
-from anabranch.engine.environment import is_exhausted
+from anabranch.engine.exhaustion import is_exhausted
 from anabranch.engine.failure import describe_error
-from anabranch.engine.lanes import is_internal_queue
-from anabranch.engine.live_session import HeldTask, LiveSession
 from anabranch.engine.model import Attempt, Claim, Ended, Purpose, Report
 from anabranch.engine.ports import ClaimRequest
-from anabranch.engine.run_times import MAX_FAST_TIME, PREFETCH_TIME, RunTimes
+from anabranch.engine.sessions.live_session import HeldTask, LiveSession
 from anabranch.engine.worker.reporter import NO_CLAIMS, Outbox
+from anabranch.engine.worker.run_times import MAX_FAST_TIME, PREFETCH_TIME, RunTimes
 from anabranch.engine.worker.runner import Runner
 
 __all__ = ["Dispatcher", "WorkerOptions"]

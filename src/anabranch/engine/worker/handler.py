@@ -16,10 +16,10 @@ from anabranch.contract import workflows as contract
 from anabranch.contract.answer import build
 from anabranch.engine.entry_points import NO_VERSION
 from anabranch.engine.worker.context import Context
-from anabranch.engine.worker.result_file import ResultFile
+from anabranch.engine.worker.previous_results import ResultFile
 from anabranch.errors import ContractViolationError, DefinitionError, Permanent, TaskError, Transient
-from anabranch.workflows.functions import HandlerFunction
 from anabranch.workflows.mistakes import list_errors
+from anabranch.workflows.python import HandlerFunction
 from anabranch.workflows.rules import Seconds, find_number_mistakes
 from anabranch.workflows.work import DEFAULT_QUEUE, DEFAULT_TIMEOUT, Handler, Retry, Runs
 

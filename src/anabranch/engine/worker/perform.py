@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from anabranch.canonical import Json, JsonObject, encode
-from anabranch.engine.environment import is_exhausted, is_unanswered
+from anabranch.engine.exhaustion import is_exhausted, is_unanswered
 from anabranch.engine.failure import Failure, describe_error
-from anabranch.engine.folding import fold_results
 from anabranch.engine.model import Claim, Purpose
-from anabranch.engine.plugin import Registry
+from anabranch.engine.registry import Registry
 from anabranch.engine.worker.context import CURRENT_TASK, Context, TaskFacts, WorkerLink
+from anabranch.engine.worker.folding import fold_results
 from anabranch.engine.worker.handler import call_handler, check_result
-from anabranch.engine.worker.resources import NO_RESOURCES, HandlerResources
+from anabranch.engine.worker.handler_resources import NO_RESOURCES, HandlerResources
 from anabranch.engine.worker.tracebacks import format_traceback
 from anabranch.errors import ContractViolationError, DefinitionError, Interrupted, TaskError
-from anabranch.storage.results import Results, is_reference
+from anabranch.storage.large_results import Results, is_reference
 from anabranch.workflows.nodes import Folding
 from anabranch.workflows.work import Handler
 
@@ -39,6 +39,11 @@ class Call:
     def id(self) -> tuple[str, int]:
         """The attempt that it is for."""
         return self.facts.task_id, self.facts.attempt
+
+    @property
+    def needs_workflow(self) -> bool:
+        """Whether a job type's planner or aggregator runs, which its workflow knows."""
+        return self.purpose is not Purpose.WORK and self.folding is None
 
     @classmethod
     def of(

@@ -115,7 +115,7 @@ class Reporter:
             try:
                 return await self._store.turn(self._session, batch, wanted)
             except Refused as error:
-                log.warning("turn.refused", reason=error.message)
+                log.warning("report.refused", reason=error.message)
             except Unavailable as error:
                 if error.code != "database.interrupted":
                     raise

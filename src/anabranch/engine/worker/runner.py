@@ -19,21 +19,21 @@ import structlog
 from anabranch.canonical import Json, JsonObject
 from anabranch.durations import spell_duration
 from anabranch.engine.child_jobs import ChildJobs, is_child_job
-from anabranch.engine.environment import FREE_ATTEMPTS, Environment, is_exhausted, is_free_attempt
+from anabranch.engine.exhaustion import FREE_ATTEMPTS, Environment, is_exhausted, is_free_attempt
 from anabranch.engine.failure import CRASH_LIMIT, Failure, describe_error, next_delay
-from anabranch.engine.live_session import HeldTask
 from anabranch.engine.model import Claim, Ended, Purpose, Report, SessionId
-from anabranch.engine.plugin import Registry
 from anabranch.engine.ports import Store
+from anabranch.engine.registry import Registry
+from anabranch.engine.sessions.live_session import HeldTask
 from anabranch.engine.task_parameters import Definitions, TaskValues, fill_in
 from anabranch.engine.worker.checkpoints import CheckpointWriter, HandlerLine
-from anabranch.engine.worker.children import ChildDied, Children, Overdue
 from anabranch.engine.worker.context import NoLink
 from anabranch.engine.worker.handler import place_of
 from anabranch.engine.worker.perform import Call, Outcome, perform, perform_async
-from anabranch.engine.worker.result_file import collect_results
+from anabranch.engine.worker.previous_results import collect_results
+from anabranch.engine.worker.processes.pool import ChildDied, HandlerProcesses, Overdue
 from anabranch.errors import AnabranchError, TaskError, Unavailable
-from anabranch.storage.results import Results
+from anabranch.storage.large_results import Results
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.expressions import ExpressionError
 from anabranch.workflows.work import Handler, Runs
@@ -59,7 +59,7 @@ class Runner:
         self,
         store: Store,
         registry: Registry,
-        children: Children,
+        children: HandlerProcesses,
         results: Results,
         scratch: Path,
         session: SessionId,

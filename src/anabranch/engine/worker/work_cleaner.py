@@ -45,7 +45,7 @@ class WorkCleaner:
     async def tick(self) -> int:
         """Check the next files, and remove those of ended jobs; how many."""
         page = await asyncio.to_thread(self._area.list, JOBS_FOLDER, after=self._last, limit=self._batch)
-        # The next so many of all, so that none is passed over for ever (E13).
+        # The next so many of all, so that none is passed over forever (E13).
         self._last = page[-1].key if len(page) == self._batch else ""
         files = {job: list(found) for job, found in groupby(page, key=lambda stat: stat.key.split("/")[1])}
         ends = await self._store.job_ends(self._session, CLEAN_INTERVAL, list(files))

@@ -7,18 +7,18 @@ from datetime import timedelta
 
 import structlog
 
-from anabranch.engine.advancing import Advancer, BackgroundAdvances
-from anabranch.engine.live_session import LiveSession, StopAttempts
+from anabranch.engine.advancing.advancer import Advancer, BackgroundAdvances
 from anabranch.engine.model import Answer, Report
-from anabranch.engine.plugin import Registry
 from anabranch.engine.ports import Refused, Store, Turn
-from anabranch.engine.worker.children import Children
+from anabranch.engine.registry import Registry
+from anabranch.engine.sessions.live_session import LiveSession, StopAttempts
 from anabranch.engine.worker.dispatcher import MAX_PREFETCH_IDLE, Dispatcher, WorkerOptions
+from anabranch.engine.worker.processes.pool import HandlerProcesses
 from anabranch.engine.worker.reporter import Outbox, Reporter
 from anabranch.engine.worker.runner import Runner
 from anabranch.engine.worker.work_cleaner import WorkCleaner
 from anabranch.errors import Unavailable
-from anabranch.storage.results import Results
+from anabranch.storage.large_results import Results
 
 __all__ = ["Worker"]
 
@@ -33,7 +33,7 @@ class Worker:
     """Serves queues, under one session after the other."""
 
     def __init__(
-        self, store: Store, registry: Registry, children: Children, results: Results, options: WorkerOptions
+        self, store: Store, registry: Registry, children: HandlerProcesses, results: Results, options: WorkerOptions
     ) -> None:
         self._store = store
         self._registry = registry

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 
-from pydantic import AwareDatetime, JsonValue, field_serializer
+from pydantic import AwareDatetime, Field, JsonValue, field_serializer
 
 from anabranch.plugins.raster.formats.models import Choice
 from anabranch.plugins.raster.models import (
@@ -51,6 +51,7 @@ class Plan(StrictModel):
     outputs: tuple[str, ...]
     warnings: tuple[Notice, ...] = ()
     sidecars: tuple[Sidecar, ...] = ()
+    versions: dict[str, str] = Field({})
     pin: str | None = None  # the version that is read by ranges; a source without it is staged
 
 
@@ -98,7 +99,7 @@ class CogSource(StrictModel):
             kind=self.raster.kind,
             discrete=self.raster.discrete,
             profile=profile,
-            repairs=self.raster.mends,
+            repairs=self.raster.repairs,
             target_crs=self.target_crs,
             memory_mb=memory_mb,
         )
@@ -138,6 +139,7 @@ class ItemParams(CogSource):
     title: str | None = None
     datetime: str | None = None
     modified: AwareDatetime
+    versions: dict[str, str] = Field({})
     notices: tuple[Notice, ...] = ()
 
     @property

@@ -8,9 +8,15 @@ from pydantic import BaseModel
 
 from anabranch.engine.worker.context import Context
 from anabranch.engine.worker.handler import handler
-from anabranch.errors import NotFound, Permanent
+from anabranch.errors import Conflict, NotFound, Permanent
 from anabranch.plugins.raster.formats.models import ListParams, TimeSteps
-from anabranch.plugins.raster.formats.prepare import fetch_again, find_sidecars, prepare
+from anabranch.plugins.raster.formats.prepare import (
+    fetch_again,
+    find_sidecars,
+    find_versions,
+    pin_with_sidecars,
+    prepare,
+)
 from anabranch.plugins.raster.formats.sources import pin_source
 from anabranch.plugins.raster.handler_models import (
     CheckedFile,
@@ -30,10 +36,10 @@ from anabranch.plugins.raster.plan import is_tiled, plan_work
 from anabranch.plugins.raster.request import RasterRequest
 from anabranch.plugins.raster.sandbox_calls import run_in_sandbox, sandbox_folder
 from anabranch.plugins.raster.settings import RasterSettings
-from anabranch.statements import read_statements
+from anabranch.sql_files import read_statements
 from anabranch.storage.addresses import parse_address
 from anabranch.storage.attempt_keys import parse_key
-from anabranch.storage.ranges import Ranges
+from anabranch.storage.ranged_object import Ranges
 
 __all__ = ["create_cog", "create_cogs", "is_stored", "list_times", "preflight", "store_cog", "validate", "verify"]
 
@@ -46,18 +52,20 @@ DRAFT_ADDRESS = re.compile(r"(silver|gold)://jobs/")
 def preflight(params: RasterRequest, ctx: Context) -> Plan:
     """Return the plan for a raster; of the file only the header of a large one is read."""
     _require_own_outputs((params.source, *params.sidecars), ctx)
+    _require_own_item(params, ctx)
     found = ctx.storage.stat(params.source)
     plan = plan_work(params, found, ctx.settings(RasterSettings))
     sidecars = tuple(find_sidecars(ctx, params.source, params.sidecars))
-    pin = None if sidecars or params.variable or params.time else pin_source(ctx, params.source, found)
-    return plan.model_copy(update={"sidecars": sidecars, "pin": pin})
+    versions = find_versions(ctx, {params.source: found.tag}, sidecars, params.versions)
+    pin = None if params.variable or params.time else pin_source(ctx, params.source, found)
+    return pin_with_sidecars(ctx, plan.model_copy(update={"versions": versions}), sidecars, pin)
 
 
 def _require_own_outputs(addresses: Iterable[str], ctx: Context) -> None:
     """Refuse outputs of other jobs, which may not be published yet; parts of one job may use each other's (P6)."""
     for address in filter(DRAFT_ADDRESS.match, addresses):
         key = parse_key(parse_address(address).path)
-        if key is None or not _is_related(key.job, ctx):
+        if key is None or not _ask(ctx, "is_related", other=key.job):
             raise Permanent(
                 f"{PurePosixPath(address).name[-80:]} is an output of another job, which may not be published yet",
                 code="raster.draft",
@@ -66,11 +74,22 @@ def _require_own_outputs(addresses: Iterable[str], ctx: Context) -> None:
             )
 
 
-def _is_related(job_id: str, ctx: Context) -> bool:
-    query = read_statements(SQL)["is_related"].encode()
+def _require_own_item(params: RasterRequest, ctx: Context) -> None:
+    """Refuse an id of another owner's item before any work; publishing refuses it, too."""
+    if params.item_id and not _ask(ctx, "may_publish", collection=params.collection, item=params.item_id):
+        raise Conflict(
+            "publication.owner",
+            f"item {params.collection}/{params.item_id} belongs to another owner",
+            remedy="Choose another `item_id`, or omit it.",
+        )
+
+
+def _ask(ctx: Context, query: str, **parameters: str) -> bool:
     with ctx.database() as connection:
-        ((related,),) = connection.execute(query, {"job_id": ctx.job_id, "other": job_id}).fetchall()
-    return bool(related)
+        ((answer,),) = connection.execute(
+            read_statements(SQL)[query].encode(), {"job_id": ctx.job_id, **parameters}
+        ).fetchall()
+    return bool(answer)
 
 
 @handler("raster.validate", queue=QUEUE, timeout_seconds=3_600)
@@ -80,7 +99,7 @@ def validate(params: ValidateParams, ctx: Context) -> CheckedFile:
     prepared = prepare(ctx, params.source, params.sha256, params.choice, tag=params.tag, pin=params.pin)
     options = prepared.adapt(params.options)
     found = run_in_sandbox(ctx, "look", Checked, path=prepared.path, options=options, settings=settings)
-    checked = prepared.complete(found)
+    checked = prepared.complete(found, ctx.work)
     tiled = is_tiled(checked, params.tiling, settings)
     return CheckedFile(**{**dict(checked), "tiled": tiled}, sha256=prepared.sha256)
 
@@ -140,7 +159,7 @@ def is_stored(ctx: Context, address: str, size: int) -> bool:
 @handler("raster.verify", queue=QUEUE, timeout_seconds=7_200)
 def verify(params: VerifyParams, ctx: Context) -> Verified:
     """Compare the COGs with their source, pixel by pixel where nothing was resampled, and collect the outputs."""
-    source = fetch_again(ctx, params, verify=True)
+    source = fetch_again(ctx, params)
     paths = [ctx.storage.fetch(cog.address, cog.sha256) for cog in params.cogs]
     memory, thumbnail = ctx.settings(RasterSettings).raster_memory_mb, sandbox_folder(ctx) / "thumbnail.png"
     first, *others = (

@@ -5,7 +5,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Literal
 
-from pydantic import Field, JsonValue
+from pydantic import Field, JsonValue, model_validator
 
 from anabranch.contract.mosaic import Window
 from anabranch.geo.boxes import Box
@@ -167,6 +167,7 @@ class Origin(StrictModel):
     time: str = ""  # the one that was chosen, or `all`
     sidecars: tuple[Sidecar, ...] = ()
     applied: tuple[str, ...] = ()  # what was used of the sidecars and the file's conventions
+    stored: JsonValue = None  # that GeoTIFF in the work area, which all further steps read
 
 
 class Validated(StrictModel):
@@ -189,11 +190,19 @@ class Validated(StrictModel):
     why: str = ""  # the reason for the kind
     discrete: bool = False  # its few values may be classes, so they are not interpolated
     nodata_percent: float
-    mends: Repairs  # the key that stored task results and published reports have
+    repairs: Repairs
     times: Times | None
     estimate: Estimate
     warnings: tuple[Notice, ...]
     origin: Origin | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _rename_repairs(cls, given: object) -> object:
+        """Results that an earlier release stored have them under another key."""
+        if isinstance(given, dict) and "mends" in given:
+            return {("repairs" if key == "mends" else key): value for key, value in given.items()}
+        return given
 
 
 class Target(StrictModel):

@@ -5,9 +5,10 @@ from datetime import UTC, date, datetime
 from pathlib import PurePosixPath
 from typing import Literal
 
-from pydantic import ValidationInfo, field_validator
+from pydantic import Field, ValidationInfo, field_validator
 
 from anabranch.geo.sidecar_names import find_kind, sidecar_names
+from anabranch.plugins.raster.checks.crs_codes import explain_code
 from anabranch.plugins.raster.files.magic_bytes import SUFFIXES, how_to_convert
 from anabranch.plugins.raster.models import CRS_PATTERN, Kind, ProfileName, ValidateOptions
 from anabranch.plugins.stac.names import MAX_ITEM_ID_CHARS, is_collection_id, is_item_id
@@ -16,6 +17,7 @@ from anabranch.strict_model import StrictModel
 __all__ = ["NamedSource", "PublishOptions", "RasterRequest", "Tiling"]
 
 Tiling = Literal["auto", "never", "always"]
+MAX_VERSIONS = 16
 TILE_SUFFIX_CHARS = len("_r999_c999")
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:\d\d)", re.ASCII)
 
@@ -31,6 +33,8 @@ class PublishOptions(ValidateOptions):
     def _check_crs(cls, text: str | None) -> str | None:
         if text is not None and not re.fullmatch(CRS_PATTERN, text):
             raise ValueError(f"{text[:80]!r} is not the code of a CRS. Write it like EPSG:25832")
+        if text is not None and (wrong := explain_code(text)):
+            raise ValueError(f"{wrong}. Write the code of a projected or geographic one, like EPSG:25832")
         return text
 
     @field_validator("tier")
@@ -101,6 +105,7 @@ class RasterRequest(PublishOptions, NamedSource):
     variable: str | None = None
     time: str | None = None
     sidecars: tuple[str, ...] = ()
+    versions: dict[str, str] | None = Field(None, max_length=MAX_VERSIONS)
 
     @field_validator("tile_items")
     @classmethod

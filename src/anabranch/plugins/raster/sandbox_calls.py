@@ -11,7 +11,7 @@ from anabranch.engine.worker.context import Context
 from anabranch.plugins.raster.files.drivers import gdal_environment
 from anabranch.plugins.raster.settings import RasterSettings
 from anabranch.sandbox import Limits, Sandbox
-from anabranch.storage.ranges import Ranges
+from anabranch.storage.ranged_object import Ranges
 
 __all__ = ["run_in_sandbox", "sandbox_folder"]
 

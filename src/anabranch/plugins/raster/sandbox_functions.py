@@ -1,9 +1,10 @@
 """Functions on untrusted files that run in the sandbox: JSON in, JSON out (decision 011)."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from pathlib import Path
+from typing import get_args
 
 import numpy.ma  # noqa: F401  # numpy imports it at its first use, which would be in each call
 import rasterio
@@ -24,8 +25,8 @@ from anabranch.plugins.raster.files.codecs import gdal_message
 from anabranch.plugins.raster.files.reader import check_drivers
 from anabranch.plugins.raster.files.source import Source
 from anabranch.plugins.raster.formats.extract import extract as extract_raster
-from anabranch.plugins.raster.formats.extract import list_times
-from anabranch.plugins.raster.formats.models import Choice, Extracted, ListParams, TimeSteps
+from anabranch.plugins.raster.formats.extract import find_used_sidecars, list_times
+from anabranch.plugins.raster.formats.models import Choice, Extracted, ListParams, TimeSteps, UsedSidecars
 from anabranch.plugins.raster.item import footprint, preview, projection
 from anabranch.plugins.raster.models import (
     Checked,
@@ -47,6 +48,7 @@ from anabranch.plugins.stac.facts import Footprint
 __all__ = [
     "check",
     "extract",
+    "find_used",
     "inspect",
     "join",
     "list_steps",
@@ -100,17 +102,24 @@ def extract(
     folder: Path,
     choice: Choice,
     settings: RasterSettings,
-    world: Path | None = None,
-    prj: Path | None = None,
-    mask: Path | None = None,
-    aux: Path | None = None,
     *,
     progress: cog.Progress,
+    **sidecars: Path,
 ) -> Extracted:
     """Make the GeoTIFF of a choice among the contents of a file."""
-    given: dict[SidecarKind, Path | None] = {"world": world, "prj": prj, "mask": mask, "aux": aux}
-    sidecars = {kind: path for kind, path in given.items() if path}
-    return extract_raster(source, folder, choice, sidecars, settings, progress, confined=_is_confined())
+    beside = _by_kind(sidecars)
+    return extract_raster(source, folder, choice, beside, settings, progress, confined=_is_confined())
+
+
+@_in_sandbox
+def find_used(source: Source, settings: RasterSettings, *, progress: cog.Progress, **sidecars: Path) -> UsedSidecars:
+    """Find which sidecars add something to a raster."""
+    return find_used_sidecars(source, _by_kind(sidecars), settings)
+
+
+def _by_kind(sidecars: Mapping[str, Path]) -> dict[SidecarKind, Path]:
+    kinds: tuple[SidecarKind, ...] = get_args(SidecarKind)
+    return {kind: sidecars[kind] for kind in kinds if kind in sidecars}
 
 
 @_in_sandbox
@@ -132,7 +141,7 @@ def _is_confined() -> bool:
 def look(path: Source, options: ValidateOptions, settings: RasterSettings, *, progress: cog.Progress) -> Checked:
     """Validate a raster; returns it, the number of pixels of its COG, and the profiles that its kind allows."""
     raster = validate.validate(path, options, settings)
-    chosen = validate.choose(raster.kind, raster.mends, options, settings, discrete=raster.discrete)
+    chosen = validate.choose(raster.kind, raster.repairs, options, settings, discrete=raster.discrete)
     target = target_view.find_target(path, chosen)
     return Checked(
         raster=raster,

@@ -1,5 +1,6 @@
 """Publishes items to our tables and pgstac in one transaction, one publisher per collection, and counts them."""
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import InitVar, asdict, dataclass, replace
@@ -7,6 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
+import orjson
 import psycopg
 from psycopg import Connection
 from psycopg.types.json import Jsonb
@@ -14,22 +16,22 @@ from psycopg.types.json import Jsonb
 from anabranch.canonical import Json, JsonObject
 from anabranch.engine.model import Attempt
 from anabranch.errors import AnabranchError, Conflict, Denied, InputError, Interrupted, NotFound, Transient, Unavailable
-from anabranch.plugins.stac.collection import CollectionFacts, build_collection, shapes_extent, widen
+from anabranch.plugins.stac.collection import CollectionFacts, build_collection, pick_times, shapes_extent, widen
 from anabranch.plugins.stac.item import Origin, PublishedOutput
 from anabranch.plugins.stac.manifest import Manifest
 from anabranch.plugins.stac.names import check_collection_id, check_item_id
 from anabranch.plugins.stac.validation import validate
-from anabranch.statements import read_statements
+from anabranch.sql_files import read_statements
 
 __all__ = [
-    "Acted", "Action", "By", "Publication", "Published", "Work", "act", "ensure_collection", "find_origin", "publish",
-    "remove_collection", "run", "split",
+    "Acted", "Action", "By", "Publication", "Published", "Work", "act", "ensure_collection", "find_foreign",
+    "find_origin", "publish", "remove_collection", "run", "split", "store_collection",
 ]  # fmt: skip
 
 SQL = Path(__file__).with_name("statements.sql")
 # Longer than a queue of publishers takes, and shorter than the statement timeout.
 LOCK_TIMEOUT = "50s"
-BATCH_ITEMS = 500
+BATCH_ITEMS = 2_000
 PARTITION_PREFIX = '"_items_'
 LOCK_ERRORS = (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected)
 MISSING_ERRORS = (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedFunction, psycopg.errors.InvalidSchemaName)
@@ -55,11 +57,12 @@ class PartitionChanged(Exception):
 
 @dataclass(frozen=True)
 class Publication:
-    """An item to publish, with its objects; it is validated when it is constructed."""
+    """An item to publish, with its objects; it is validated when it is constructed, unless it was before."""
 
     document: Mapping[str, Json]
     outputs: Sequence[PublishedOutput] = ()
     manifest: Manifest | None = None
+    made_from: JsonObject | None = None
     is_valid: InitVar[bool] = False  # it was validated before
 
     def __post_init__(self, is_valid: bool) -> None:
@@ -94,6 +97,9 @@ class By:
     reason: str | None = None
 
 
+NOBODY = By()
+
+
 @dataclass(frozen=True)
 class Acted:
     """An action on an item: its number, and the publication whose content it shows, or takes away."""
@@ -119,24 +125,47 @@ class Change:
     shown: Sequence[Mapping[str, Any]] | None
 
 
-def ensure_collection(connection: Work, facts: CollectionFacts) -> bool:
-    """Create a collection, or update the fields that were given; returns whether anything changed."""
+def ensure_collection(
+    connection: Work, facts: CollectionFacts, by: By = NOBODY, attempt: tuple[str, Attempt] | None = None
+) -> bool:
+    """Create a collection, or update the fields that were given; returns whether anything changed.
+
+    Raises Interrupted when the attempt is not current (E3).
+    """
     document, said = build_collection(facts)
     validate(document)
+    return store_collection(connection, document, said, by, attempt)
+
+
+def store_collection(
+    connection: Work,
+    document: JsonObject,
+    said: JsonObject,
+    by: By = NOBODY,
+    attempt: tuple[str, Attempt] | None = None,
+    *,
+    accept_unknown: bool = False,
+) -> bool:
+    """Store the valid document of a new collection, or update the given fields of an existing one, but for its extent.
+
+    Returns whether anything changed.
+    """
     with _publishing(connection):
-        texts = {"document": Jsonb(document), "said": Jsonb(said)}
-        ((stored, changed),) = run(connection, "ensure_collection", **texts, alone=False)
+        given = {"document": Jsonb(document), "said": Jsonb(said), "job_id": by.job_id, "actor": by.actor}
+        ((stored, changed),) = run(connection, "ensure_collection", **given, alone=False)
         if stored is None or not _is_shown(connection, stored):
-            ((stored, changed),) = run(connection, "ensure_collection", **texts, alone=True)
-            validate(stored)
+            ((stored, changed),) = run(connection, "ensure_collection", **given, alone=True)
+            validate(stored, accept_unknown=accept_unknown)
             _show_collection(connection, stored)
+            _require_current(connection, by.job_id, attempt)
     return bool(changed)
 
 
-def remove_collection(connection: Work, collection: str) -> None:
-    """Remove a collection that has no items; a Conflict if it has some."""
+def remove_collection(connection: Work, collection: str, by: By = NOBODY) -> None:
+    """Remove a collection that has no items; a Conflict if it has some. Its history stays (P7)."""
     with _publishing(connection):
-        ((removed,),) = run(connection, "remove_collection", collection=check_collection_id(collection))
+        given = {"collection": check_collection_id(collection), "actor": by.actor, "reason": by.reason}
+        ((removed,),) = run(connection, "remove_collection", **given)
         if not removed:
             raise _no_collection(collection)
         run(connection, "delete_collection", collection=collection)
@@ -150,19 +179,22 @@ def publish(
     attempt: tuple[str, Attempt] | None = None,
     *,
     reason: str | None = None,
+    expected: int | None = None,
 ) -> Published:
     """Publish items, all or none. Unchanged items are left alone; items that pgstac lost are restored.
 
-    Many of them are read batch by batch, several times, and come in the order of their ids. `attempt` is the
-    publishing attempt with its node; raises Interrupted when it is not current, or the job has ended.
+    Many of them are read batch by batch, several times, and come in the order of their ids. `expected` is the number
+    that each had when the caller looked, 0 for none: a Conflict if another has acted since. `attempt` is the publishing
+    attempt with its node; raises Interrupted when it is not current, or the job has ended.
     """
     ids = _check(collection, publications)
     if not ids:
         return Published(collection, (), ())
+    by = By(job_id, reason=reason)
     try:
-        changed = _publish(connection, collection, By(job_id, reason=reason), publications, attempt, alone=False)
+        changed = _publish(connection, collection, by, publications, attempt, expected, alone=False)
     except PartitionChanged:
-        changed = _publish(connection, collection, By(job_id, reason=reason), publications, attempt, alone=True)
+        changed = _publish(connection, collection, by, publications, attempt, expected, alone=True)
     return Published(collection, tuple(ids), tuple(changed))
 
 
@@ -190,7 +222,7 @@ def act(
         _require_current(connection, by.job_id, attempt)
         _show_extent(connection, found, found.shown or ())
         if found.shown:
-            _load(connection, found.shown)
+            _load(connection, collection, found.shown)
             _count(connection, collection, [item])
         else:
             run(connection, "delete_items", collection=collection, ids=[item])
@@ -206,17 +238,18 @@ def _publish(
     by: By,
     publications: Iterable[Publication],
     attempt: tuple[str, Attempt] | None,
+    expected: int | None,
     *,
     alone: bool,
 ) -> list[str]:
     """Publish items in one transaction; returns the ids that changed."""
-    times = Jsonb([_extent_of(each.document)["properties"] for each in publications])
+    times = _jsonb([pick_times(each.document) for each in publications])
     changes: list[Change] = []
     added: list[Mapping[str, Any]] = []
     with _publishing(connection):
         fits = not alone and _fits(connection, collection, times)
         for batch in split(publications):
-            changes.append(_record(connection, collection, by, batch, alone=not fits))
+            changes.append(_record(connection, collection, by, batch, expected, alone=not fits))
             if len(changes) == 1 and fits and not _fits(connection, collection, times):
                 raise PartitionChanged
             added += _show_items(connection, changes[-1], {each.id: each.document for each in batch})
@@ -234,16 +267,9 @@ def _show_items(
     _show_collection(connection, change.document)
     shown = [*changed, *change.same]
     wanted = {*changed, *_missing(connection, collection, shown)}
-    _load(connection, [documents[item] for item in documents if item in wanted])
+    _load(connection, collection, [documents[item] for item in documents if item in wanted])
     _count(connection, collection, shown)
-    return (_extent_of(documents[item]) for item in changed)
-
-
-def _extent_of(document: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The box and the times of an item."""
-    times = ("datetime", "start_datetime", "end_datetime")
-    properties = document["properties"]
-    return {"bbox": document["bbox"], "properties": {name: properties[name] for name in times if name in properties}}
+    return ({"bbox": documents[item]["bbox"], "properties": pick_times(documents[item])} for item in changed)
 
 
 def _fits(connection: Work, collection: str, times: Jsonb) -> bool:
@@ -274,6 +300,12 @@ def find_origin(connection: Work, job_id: str) -> Origin:
     return Origin(job_id, *found[0]) if found else Origin(job_id)
 
 
+def find_foreign(connection: Work, collection: str, job_id: str, ids: Sequence[str]) -> list[str]:
+    """Which of these items belong to other owners than that of the job."""
+    ((found,),) = run(connection, "find_foreign", collection=collection, job_id=job_id, ids=list(ids))
+    return list(found)
+
+
 def run(connection: Work, query: str, **parameters: object) -> list[tuple[Any, ...]]:
     """Run one of the statements, and return its rows."""
     # Never prepared: a generic plan would lock the partitions of all collections.
@@ -297,13 +329,24 @@ def _check(collection: str, publications: Iterable[Publication]) -> list[str]:
     return list(seen)
 
 
-def _record(connection: Work, collection: str, by: By, publications: Sequence[Publication], *, alone: bool) -> Change:
+def _record(
+    connection: Work,
+    collection: str,
+    by: By,
+    publications: Sequence[Publication],
+    expected: int | None,
+    *,
+    alone: bool,
+) -> Change:
     """Write our own rows."""
     items: list[Mapping[str, Any]] = [
         {
             "id": each.id,
+            "key": f"{collection}/{each.id}",
             "body": each.document,
             "outputs": [asdict(output) for output in each.outputs],
+            "made_from": each.made_from,
+            "expected": expected,
             **({"manifest": asdict(each.manifest)} if each.manifest else {}),
         }
         for each in publications
@@ -322,7 +365,7 @@ def _change_items(
     connection: Work, collection: str, action: str, items: Sequence[Mapping[str, Any]], by: By, *, alone: bool = True
 ) -> Change:
     """Change what readers see of items in our own rows."""
-    values = {"collection": collection, "action": action, "items": Jsonb(items), "alone": alone, **asdict(by)}
+    values = {"collection": collection, "action": action, "items": _jsonb(items), "alone": alone, **asdict(by)}
     rows = run(connection, "change_items", **values)
     if not rows:
         raise _no_collection(collection)
@@ -357,9 +400,17 @@ def _is_shown(connection: Work, document: Mapping[str, Any]) -> bool:
     return bool(same)
 
 
-def _load(connection: Work, documents: Sequence[Mapping[str, Json]]) -> None:
-    if documents:
-        run(connection, "load_items", items=Jsonb(documents))
+def _load(connection: Work, collection: str, documents: Sequence[Mapping[str, Any]]) -> None:
+    """Insert items into pgstac, or replace them, from our rows; the documents are theirs."""
+    if not documents:
+        return
+    times = _jsonb([pick_times(document) for document in documents])
+    whose = {"collection": collection, "ids": [document["id"] for document in documents]}
+    if run(connection, "fit_partition", collection=collection, times=times):
+        run(connection, "delete_items", **whose)
+        run(connection, "load_items", **whose)
+    else:
+        run(connection, "load_items_of_times", **whose)
 
 
 def _missing(connection: Work, collection: str, ids: Sequence[str]) -> list[str]:
@@ -402,6 +453,18 @@ def _translate(error: psycopg.Error, *, collapsed: bool) -> AnabranchError:
         return InputError("catalog.refused", f"pgstac refused a publication: {said}", remedy=remedy)
     what = f"the database aborted a publication: {said}"
     return Transient(what, code="catalog.unreachable", remedy="Nothing was published; the task is retried.")
+
+
+def _jsonb(value: object) -> Jsonb:
+    return Jsonb(value, dumps=_dump)
+
+
+def _dump(value: object) -> str | bytes:
+    """JSON, quickly where no integer has over 64 bits."""
+    try:
+        return orjson.dumps(value)
+    except TypeError:
+        return json.dumps(value)
 
 
 def _text(query: str) -> bytes:

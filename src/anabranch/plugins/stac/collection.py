@@ -13,7 +13,8 @@ from anabranch.plugins.stac.names import check_collection_id
 from anabranch.strict_model import StrictModel
 
 __all__ = [
-    "WORLD_EXTENT", "CollectionFacts", "Provider", "build_collection", "covers_items", "shapes_extent", "widen",
+    "WORLD_EXTENT", "CollectionFacts", "Provider", "build_collection", "covers_items", "pick_times",
+    "shapes_extent", "widen",
 ]  # fmt: skip
 
 Document = Mapping[str, Any]  # JSON that was checked against its schema
@@ -92,6 +93,12 @@ def covers_items(extent: Document, items: Iterable[Document]) -> bool:
         if not (outer.covers(Box.of(item["bbox"])) and early and late):
             return False
     return True
+
+
+def pick_times(item: Document) -> JsonObject:
+    """The times among the properties of an item."""
+    properties = item["properties"]
+    return {key: properties[key] for key in ("datetime", "start_datetime", "end_datetime") if key in properties}
 
 
 def _span_of(item: Document) -> Span:

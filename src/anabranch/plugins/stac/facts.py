@@ -9,7 +9,7 @@ from anabranch.canonical import Json, JsonObject
 from anabranch.geo.boxes import ANTIMERIDIAN, POLE, Box, box_of
 from anabranch.strict_model import StrictModel
 
-__all__ = ["Band", "Footprint", "Output", "RasterItem", "Render", "Source", "Statistics"]
+__all__ = ["Band", "Footprint", "ItemReference", "Output", "RasterItem", "Render", "Source", "Statistics"]
 
 DataType = Literal[
     "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",
@@ -21,6 +21,13 @@ MAX_POSITIONS = 10_000
 DECIMALS = 9  # a tenth of a millimetre: finer digits are noise of a reprojection
 BBOX_TOLERANCE_DEGREES = 1e-6
 CODE = re.compile(r"[A-Z][A-Za-z0-9_]{0,31}:[A-Za-z0-9_.-]{1,64}", re.ASCII)  # of any authority
+
+
+class ItemReference(StrictModel):
+    """An item in the catalog."""
+
+    collection: str
+    id: str
 
 
 class Statistics(StrictModel):
@@ -63,10 +70,12 @@ class Output(StrictModel):
 
 
 class Source(StrictModel):
-    """The file that the item was made from."""
+    """The file that the item was made from: its address, and its version and those of its sidecars by address."""
 
     sha256: Sha256
     name: str | None = None
+    address: str | None = None
+    versions: dict[str, str] = Field({})
 
 
 class Render(StrictModel):

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 from pydantic import Field, JsonValue
 
 from anabranch import Context, handler
-from anabranch.canonical import Json
+from anabranch.canonical import Json, JsonObject
+from anabranch.engine.model import Attempt
 from anabranch.errors import NotFound
 from anabranch.plugins.stac.collection import CollectionFacts
-from anabranch.plugins.stac.facts import RasterItem
+from anabranch.plugins.stac.facts import ItemReference, RasterItem
 from anabranch.plugins.stac.item import Origin, build_item, find_outputs
-from anabranch.plugins.stac.manifest import Manifest, our_version, sign_manifest
+from anabranch.plugins.stac.manifest import Manifest, our_version, sign_raster
 from anabranch.strict_model import StrictModel
 
 if TYPE_CHECKING:
@@ -22,13 +23,6 @@ if TYPE_CHECKING:
 __all__ = ["build_publications", "ensure_collection", "register_item", "register_items"]
 
 MAX_ITEMS = 10_000
-
-
-class ItemReference(StrictModel):
-    """An item in the catalog."""
-
-    collection: str
-    id: str
 
 
 class CollectionResult(StrictModel):
@@ -48,6 +42,7 @@ class ItemParams(StrictModel):
     item: RasterItem
     files: list[dict[str, JsonValue]] = Field([], max_length=MAX_ITEMS)
     reason: str | None = Field(None, max_length=1000)
+    expected: int | None = Field(None, ge=0, description="The number that it had when the caller looked; 0 for none.")
     create_collection: bool = False
 
 
@@ -63,6 +58,7 @@ class ItemsParams(StrictModel):
     items: list[RasterItem] = Field([], max_length=MAX_ITEMS)
     files: list[dict[str, JsonValue]] = Field([], max_length=MAX_ITEMS)
     reason: str | None = Field(None, max_length=1000)
+    expected: int | None = Field(None, ge=0, description="The number that each had when the caller looked; 0 for none.")
     create_collection: bool = False
     title: str | None = None
     description: str | None = Field(None, min_length=1)
@@ -83,7 +79,7 @@ def ensure_collection(params: CollectionFacts, ctx: Context) -> CollectionResult
     from anabranch.plugins.stac import catalog  # late: only publishing needs a database and the schemas
 
     with ctx.database() as connection:
-        changed = catalog.ensure_collection(connection, params)
+        changed = catalog.ensure_collection(connection, params, catalog.By(ctx.job_id), _attempt(ctx))
     return CollectionResult(collection=params.id, changed=changed)
 
 
@@ -109,7 +105,7 @@ def register_items(params: ItemsParams, ctx: Context) -> ItemsResult:
 
     with ctx.database() as connection:
         origin = catalog.find_origin(connection, ctx.job_id)
-    sign = partial(sign_manifest, origin, ctx.signing_key)
+    sign = partial(sign_raster, origin, ctx.signing_key)
     rasters = chain(params.items, _read_items(params.files, ctx))
     kept = PublicationFile(ctx.scratch / "publications.ndjson") if params.files else list[Publication]()
     references: list[ItemReference] = []
@@ -150,18 +146,24 @@ def _publish(
     from anabranch.plugins.stac import catalog
 
     facts = CollectionFacts(id=params.collection, title=params.title, description=params.description)
-    attempt = (ctx.node_id, ctx.fence) if ctx.fence else None
+    attempt = _attempt(ctx)
     publish = partial(
-        catalog.publish, connection, params.collection, ctx.job_id, publications, attempt, reason=params.reason
-    )
+        catalog.publish, connection, params.collection, ctx.job_id, publications, attempt,
+        reason=params.reason, expected=params.expected,
+    )  # fmt: skip
     if not (params.create_collection and (params.title or params.description)):
         try:
             return publish().changed
         except NotFound:
             if not params.create_collection:
                 raise
-    catalog.ensure_collection(connection, facts)
+    catalog.ensure_collection(connection, facts, catalog.By(ctx.job_id), attempt)
     return publish().changed
+
+
+def _attempt(ctx: Context) -> tuple[str, Attempt] | None:
+    """The attempt that publishes, with its node."""
+    return (ctx.node_id, ctx.fence) if ctx.fence else None
 
 
 def build_publications(
@@ -175,4 +177,13 @@ def build_publications(
 
     for raster in rasters:
         document = build_item(collection, raster, origin, our_version())
-        yield Publication(document, find_outputs(raster), sign(collection, raster) if sign else None)
+        manifest = sign(collection, raster) if sign else None
+        yield Publication(document, find_outputs(raster), manifest, _made_from(raster))
+
+
+def _made_from(raster: RasterItem) -> JsonObject | None:
+    """The source with its versions, as our tables record it; no reader sees the address."""
+    source = raster.source
+    if source is None or source.address is None or not source.versions:
+        return None
+    return {"address": source.address, "versions": dict[str, Json](source.versions)}

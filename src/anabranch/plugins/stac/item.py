@@ -14,7 +14,10 @@ from anabranch.manifests.statement import Origin
 from anabranch.plugins.stac.facts import Band, Output, RasterItem
 from anabranch.plugins.stac.names import check_collection_id, check_item_id, split_address
 
-__all__ = ["EXTENSIONS", "STAC_VERSION", "Origin", "PublishedOutput", "build_item", "find_outputs", "write_time"]
+__all__ = [
+    "COLLECTION_LINK", "EXTENSIONS", "STAC_VERSION", "Origin", "PublishedOutput", "build_item", "find_outputs",
+    "write_time",
+]  # fmt: skip
 
 STAC_VERSION = "1.1.0"
 EXTENSIONS = {
@@ -25,6 +28,8 @@ EXTENSIONS = {
 }  # fmt: skip
 # A multihash of SHA-256: its code, its length in bytes, and the hash.
 SHA256 = "1220"
+# The schema requires it of an item in a collection; servers write their own links.
+COLLECTION_LINK: JsonObject = {"rel": "collection", "href": "./collection.json", "type": "application/json"}
 ASSETS = {"cog": "data", "mosaic": "data"}
 ROLES: Mapping[str, list[Json]] = {
     "cog": ["data"], "mosaic": ["data"], "overview": ["overview"], "preview": ["overview"], "thumbnail": ["thumbnail"],
@@ -59,8 +64,7 @@ def build_item(collection: str, raster: RasterItem, origin: Origin, version: str
         "geometry": raster.footprint.geometry,
         "bbox": list(raster.box),
         "properties": _describe(raster, origin, version),
-        # The schema requires it; servers write their own links.
-        "links": [{"rel": "collection", "href": "./collection.json", "type": "application/json"}],
+        "links": [COLLECTION_LINK],
         "assets": {asset: _build_asset(output, raster) for asset, output in _by_asset(raster).items()},
     }
 

@@ -1,5 +1,6 @@
 """The signed manifest of an item."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
@@ -8,10 +9,12 @@ from anabranch.canonical import JsonObject
 from anabranch.manifests.envelope import sign, write_envelope
 from anabranch.manifests.signing_key import SigningKey
 from anabranch.manifests.statement import Origin, build_statement
-from anabranch.plugins.stac.facts import RasterItem
+from anabranch.plugins.stac.facts import ItemReference, RasterItem
 from anabranch.plugins.stac.item import find_outputs
 
-__all__ = ["Manifest", "our_version", "sign_manifest"]
+__all__ = ["Manifest", "Signer", "our_version", "sign_raster"]
+
+NOTHING: Mapping[str, str] = {}
 
 
 @cache
@@ -29,16 +32,39 @@ class Manifest:
     handlers: JsonObject
 
 
-def sign_manifest(origin: Origin, key: SigningKey, collection: str, raster: RasterItem) -> Manifest:
+class Signer:
+    """Signs the manifests of items that a job makes of the same sources; files and sources are hashes by name."""
+
+    def __init__(
+        self,
+        origin: Origin,
+        key: SigningKey,
+        *,
+        files: Mapping[str, str] = NOTHING,
+        sources: Mapping[str, str] = NOTHING,
+        software: Mapping[str, str] = NOTHING,
+    ) -> None:
+        """What all of their manifests say is built once."""
+        libraries = {"anabranch": our_version(), **software}
+        self._statement = build_statement(origin, {}, files=files, sources=sources, libraries=libraries)
+        self._key = key
+        self._public: JsonObject = {"id": key.id, "public_key": key.public_key}
+        self._handlers: JsonObject = {name: list(versions) for name, versions in origin.handlers.items()}
+
+    def sign(self, item: ItemReference) -> Manifest:
+        """The manifest of an item."""
+        statement = self._statement.published({"collection": item.collection, "item": item.id})
+        return Manifest(write_envelope(sign(statement, self._key)), self._public, self._handlers)
+
+
+def sign_raster(origin: Origin, key: SigningKey, collection: str, raster: RasterItem) -> Manifest:
     """The manifest of the item that a raster becomes."""
     source = raster.source
-    statement = build_statement(
+    signer = Signer(
         origin,
-        {"collection": collection, "item": raster.id},
+        key,
         files={output.name: output.sha256 for output in find_outputs(raster)},
         sources={source.name or "source": source.sha256} if source else {},
-        libraries={"anabranch": our_version(), **raster.software},
+        software=raster.software,
     )
-    envelope = write_envelope(sign(statement, key))
-    handlers: JsonObject = {name: list(versions) for name, versions in origin.handlers.items()}
-    return Manifest(envelope, {"id": key.id, "public_key": key.public_key}, handlers)
+    return signer.sign(ItemReference(collection=collection, id=raster.id))

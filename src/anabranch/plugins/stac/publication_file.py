@@ -38,4 +38,4 @@ class PublicationFile:
 
 def _restore(line: Mapping[str, Any]) -> Publication:  # as it was written
     outputs, manifest = [PublishedOutput(**one) for one in line["outputs"]], line["manifest"]
-    return Publication(line["document"], outputs, manifest and Manifest(**manifest), is_valid=True)
+    return Publication(line["document"], outputs, manifest and Manifest(**manifest), line["made_from"], is_valid=True)

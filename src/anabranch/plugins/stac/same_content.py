@@ -14,8 +14,8 @@ OF_THE_JOB = ("created", "processing:lineage", "processing:expression")
 def find_same(connection: Work, collection: str, publications: Sequence[Publication]) -> set[str]:
     """Those of the given items that are shown already, with the same content made by the same software."""
     ids = [publication.id for publication in publications]
-    ((shown,),) = run(connection, "list_items", collection=collection, ids=ids)
-    contents = {document["id"]: _content_of(document) for document in shown}
+    shown = run(connection, "list_documents", collection=collection, ids=ids)
+    contents = {document["id"]: _content_of(document) for (document,) in shown}
     return {each.id for each in publications if contents.get(each.id) == _content_of(each.document)}
 
 

@@ -1,3 +1,3 @@
-"""Files in the tiers: staged on this machine, listed, and counted."""
+"""Files in the tiers: staged on this machine, listed, counted, and compared with what is published."""
 
-PLUGIN_MODULES = ("handlers", "inventory")
+PLUGIN_MODULES = ("handlers", "inventory", "sync.handlers")

@@ -26,12 +26,13 @@ class StageParams(StrictModel):
 
 
 class Staged(StrictModel):
-    """A file that is identified by its content."""
+    """A file that is identified by its content, and the version of it that was read."""
 
     source: str
     name: str
     size: int
     sha256: str
+    versions: dict[str, str]  # the version that was read, by address, as `process_raster` takes it
 
 
 @handler("storage.stage", queue="files", timeout_seconds=7_200)
@@ -41,9 +42,18 @@ def stage(params: StageParams, ctx: Context) -> Staged:
     name = PurePosixPath(params.source).name
     if params.pin is not None:
         ranges = ctx.storage.open_ranges(params.source, params.pin)
-        return Staged(source=params.source, name=name, size=ranges.size, sha256=ranges.sha256(ctx.progress))
-    staged = ctx.storage.stage(params.source, tag=params.tag)
-    return Staged(source=params.source, name=name, size=staged.size, sha256=staged.sha256)
+        return Staged(
+            source=params.source,
+            name=name,
+            size=ranges.size,
+            sha256=ranges.sha256(ctx.progress),
+            versions={params.source: params.pin},
+        )
+    tag = params.tag or ctx.storage.stat(params.source).tag
+    staged = ctx.storage.stage(params.source, tag=tag)
+    return Staged(
+        source=params.source, name=name, size=staged.size, sha256=staged.sha256, versions={params.source: tag}
+    )
 
 
 class ListParams(StrictModel):

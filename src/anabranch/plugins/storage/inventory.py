@@ -1,20 +1,20 @@
 """Handlers of the inventory of a container: files are analysed in batches, then counted and grouped."""
 
-import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
 from pydantic import Field, JsonValue
 
 from anabranch.engine.worker.context import Context
 from anabranch.engine.worker.handler import handler
-from anabranch.errors import AnabranchError, NotFound
+from anabranch.errors import AnabranchError
 from anabranch.plugins.storage.handlers import MAX_FILES, File
 from anabranch.plugins.storage.kinds import HEAD_BYTES, Kind, choose_main, classify, sidecar_stem, sidecar_suffix
-from anabranch.plugins.storage.tally import Entry, Inventory, Output, Proposal, Tally
+from anabranch.plugins.storage.ndjson import fetch_part, put_output, read_lines, write_lines
+from anabranch.plugins.storage.tally import Entry, Inventory, Proposal, Tally
 from anabranch.storage.task_storage import TaskStorage
 from anabranch.strict_model import StrictModel
 
@@ -24,7 +24,6 @@ MAX_BATCH = 1_000
 READERS = 8
 FILES_PER_PROGRESS = 50
 MAX_SHOWN = 100
-NDJSON = "application/x-ndjson"
 
 
 class AnalyseParams(StrictModel):
@@ -85,19 +84,20 @@ def _classify(storage: TaskStorage, file: File) -> Entry:
 @handler("storage.total_inventory", queue="files", timeout_seconds=3_600)
 def total_inventory(params: TotalParams, ctx: Context) -> Inventory:
     """Count all files of an inventory, group sidecars with their main files, and write the list."""
-    paths = [_fetch(ctx, part) for part in params.parts]
+    paths = [fetch_part(ctx, part) for part in params.parts]
     tally, groups = Tally(), Groups()
-    for entry in _read(paths):
+    for entry in read_lines(paths, Entry):
         tally.add(entry)
         groups.add(entry)
-    listed = _write(ctx.scratch / "inventory.ndjson", map(groups.pair, _read(paths)))
+    listed = write_lines(ctx.scratch / "inventory.ndjson", map(groups.pair, read_lines(paths, Entry)))
     proposals = groups.proposals
-    outputs = [_put(ctx, listed, "inventory")]
+    outputs = [put_output(ctx, listed, "inventory")]
     if params.geospatial:
         rasters: Iterator[dict[str, JsonValue]] = (
             {"source": each.source} for each in proposals.values() if each.kind is Kind.RASTER
         )
-        outputs.append(_put(ctx, _write(ctx.scratch / "submissions.ndjson", rasters), "submissions"))
+        written = write_lines(ctx.scratch / "submissions.ndjson", rasters)
+        outputs.append(put_output(ctx, written, "submissions"))
     return tally.finish(
         more=params.more, proposed=len(proposals), proposals=[*proposals.values()][:MAX_SHOWN], outputs=outputs
     )
@@ -136,32 +136,3 @@ class Groups:
 def _split(address: str) -> tuple[str, str]:
     folder, slash, name = address.rpartition("/")
     return folder + slash, name
-
-
-def _fetch(ctx: Context, part: dict[str, JsonValue]) -> Path:
-    path = ctx.work.fetch(part)
-    if path is None:
-        raise NotFound(
-            "storage.not_found",
-            f"a batch of the inventory is not in the work area any more: {part.get('key')}",
-            remedy="Submit the job again with `--rerun`.",
-        )
-    return path
-
-
-def _read(paths: Sequence[Path]) -> Iterator[Entry]:
-    for path in paths:
-        with path.open() as lines:
-            yield from map(Entry.model_validate_json, lines)
-
-
-def _write(path: Path, lines: Iterable[dict[str, JsonValue]]) -> Path:
-    with path.open("w") as file:
-        for line in lines:
-            file.write(f"{json.dumps(line, ensure_ascii=False)}\n")
-    return path
-
-
-def _put(ctx: Context, path: Path, kind: str) -> Output:
-    made = ctx.storage.put(path, media_type=NDJSON)
-    return Output(kind=kind, href=made.address, media_type=NDJSON, size=made.size, sha256=made.sha256)

@@ -11,9 +11,10 @@ from pydantic import Field
 
 from anabranch.plugins.storage.handlers import File
 from anabranch.plugins.storage.kinds import Kind
+from anabranch.plugins.storage.ndjson import Output
 from anabranch.strict_model import StrictModel
 
-__all__ = ["Entry", "Inventory", "Output", "Proposal", "Tally"]
+__all__ = ["Entry", "Inventory", "Proposal", "Tally"]
 
 TOP_FILES = 10
 MAX_SHOWN = 100
@@ -51,16 +52,6 @@ class Proposal(StrictModel):
     kind: Kind
     source: str
     sidecars: tuple[str, ...] = ()
-
-
-class Output(StrictModel):
-    """A file that the inventory wrote."""
-
-    kind: str
-    href: str
-    media_type: str
-    size: int
-    sha256: str
 
 
 class Inventory(Amount):

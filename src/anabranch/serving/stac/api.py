@@ -35,12 +35,13 @@ from stac_fastapi.types.errors import InvalidQueryParameter, NotFoundError
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+from anabranch.adapters.postgres.store.published_files import PublishedFile
 from anabranch.errors import AnabranchError, InputError, NotFound
 from anabranch.geo.boxes import Box
 from anabranch.serving.errors import Translate, raise_errors, translate_framework
-from anabranch.serving.published import Published, find_addresses, name_files, path_of
+from anabranch.serving.published import Published, files_of, find_addresses, name_files
 from anabranch.serving.stac.epsg import add_epsg
-from anabranch.serving.stac.links import Document, add_predecessor, add_tiles, complete_landing, root_of
+from anabranch.serving.stac.links import Document, add_layer, add_predecessor, add_tiles, complete_landing, root_of
 from anabranch.serving.stac.pool import Catalog
 from anabranch.serving.stac.queryables import Queryables
 from anabranch.serving.stac.search.bounds import BOUNDS
@@ -51,6 +52,8 @@ from anabranch.serving.stac.search.times import filter_times
 __all__ = ["describe_stac", "make_stac"]
 
 MAX_SHOWN_ERRORS = 10  # of one search
+NEWEST_ITEMS = 10  # that are looked at for tiles
+COLLECTION = "/collections/{collection_id}"
 ABOUT = {"title": "Anabranch catalog", "description": "What is published.", "landing_page_id": "anabranch"}
 STAC_VERSION = "1.1.0"
 # The version that clients know; the later one adds a list of sortable fields, which we don't have.
@@ -71,8 +74,12 @@ class Reader(CoreCrudClient):  # type: ignore[misc]  # of a package without type
         return await _named(await super().all_collections(*given, **named), named["request"])
 
     async def get_collection(self, collection_id: str, request: Request, **named: Any) -> Any:
-        """One collection."""
-        return await _named(await super().get_collection(collection_id, request, **named), request)
+        """One collection, with a link to its tiles if its newest items have rasters."""
+        collection = await _named(await super().get_collection(collection_id, request, **named), request)
+        if request.scope["route"].path == COLLECTION:  # others call this to know whether there is one
+            newest = await request.app.state.catalog.search({"collections": [collection_id], "limit": NEWEST_ITEMS})
+            add_layer(collection, (await _named({"features": newest}, request))["features"], root_of(request))
+        return collection
 
     async def _search_base(self, search_request: Any, request: Request) -> Any:
         """Search for items; every route with items ends here."""
@@ -134,21 +141,26 @@ async def _named(document: Any, request: Request) -> Any:  # a document, or a re
         return document
     root = root_of(request)
     files = await request.app.state.published.find_all(set(find_addresses(document)))
-    named = name_files(document, files, root)
-    predecessors = {path_of(file): file.predecessor for file in files.values()}
-    for item in named.get("features", ()):
-        item.get("properties", {}).setdefault("datetime", None)  # pgstac omits nulls, but STAC requires this one
-        add_tiles(item, root)
-        hrefs = (str(asset.get("href", "")) for asset in (item.get("assets") or {}).values())
-        add_predecessor(item, next(filter(None, (predecessors.get(h.removeprefix(root)) for h in hrefs)), None), root)
-        add_epsg(item)
-    return named
+    if "features" not in document:
+        return name_files(document, files_of(files), root)
+    return {**document, "features": [_name_item(item, files, root) for item in document["features"]]}
+
+
+def _name_item(document: Document, files: Sequence[PublishedFile], root: str) -> Document:
+    key = f"{document.get('collection')}/{document.get('id')}"
+    item: Document = name_files(document, files_of(files, key), root)
+    item.get("properties", {}).setdefault("datetime", None)  # pgstac omits nulls, but STAC requires this one
+    add_tiles(item, root)
+    add_predecessor(item, next((file.predecessor for file in files if file.key == key), None), root)
+    add_epsg(item)
+    return item
 
 
 def make_stac(catalog: Catalog, published: Published) -> ASGIApp:
     """The application; it reads over the connections of a catalog."""
     app = _application()
     app.state.published = published
+    app.state.catalog = catalog
     app.state.get_connection = _connections(catalog)
     return raise_errors(app, TRANSLATIONS)
 

@@ -1,12 +1,13 @@
 """Links from the catalog to its collections, its description and the tiles of its items."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from fastapi import Request
 
-__all__ = ["OPENAPI", "Document", "add_predecessor", "add_tiles", "complete_landing", "root_of"]
+__all__ = ["OPENAPI", "Document", "add_layer", "add_predecessor", "add_tiles", "complete_landing", "root_of"]
 
 COLLECTIONS = Path(__file__).with_name("collections.sql").read_text()
 MAX_CHILD_LINKS = 1_000  # the link `data` leads to all
@@ -35,12 +36,24 @@ async def complete_landing(page: Document, request: Request) -> Document:
 
 def add_tiles(item: Document, root: str) -> None:
     """Add the link to an item's tiles, where it has a raster that we serve and shows its links."""
+    if _has_raster(item, root) and {"links", "id", "collection"} <= item.keys():
+        _link_tiles(item, root, f"{quote(item['collection'])}/items/{quote(item['id'])}")
+
+
+def add_layer(collection: Document, items: Iterable[Document], root: str) -> None:
+    """Add the link to a collection's tiles, where one of these items of it has a raster that we serve."""
+    if any(_has_raster(item, root) for item in items):
+        _link_tiles(collection, root, quote(collection["id"]))
+
+
+def _has_raster(item: Document, root: str) -> bool:
     ours = [each for each in (item.get("assets") or {}).values() if str(each.get("href", "")).startswith(f"{root}/")]
-    kinds = {str(asset.get("type", "")).partition(";")[0] for asset in ours}
-    if RASTER not in kinds or not {"links", "id", "collection"} <= item.keys():
-        return
-    path = f"/raster/collections/{quote(item['collection'])}/items/{quote(item['id'])}/{GRID}/tilejson.json"
-    item["links"].append({"rel": "tilejson", "type": "application/json", "title": "Tiles", "href": f"{root}{path}"})
+    return RASTER in {str(asset.get("type", "")).partition(";")[0] for asset in ours}
+
+
+def _link_tiles(document: Document, root: str, path: str) -> None:
+    href = f"{root}/raster/collections/{path}/{GRID}/tilejson.json"
+    document["links"].append({"rel": "tilejson", "type": "application/json", "title": "Tiles", "href": href})
 
 
 def add_predecessor(item: Document, number: int | None, root: str) -> None:

@@ -13,6 +13,7 @@ import structlog
 from psycopg.conninfo import conninfo_to_dict
 
 from anabranch.adapters.postgres.connect import Role, conninfo
+from anabranch.canonical import JsonObject
 from anabranch.errors import AnabranchError, InputError, NotFound, Unavailable
 from anabranch.serving.stac.links import Document
 
@@ -25,6 +26,7 @@ log = structlog.get_logger()
 
 NAME = "anabranch api catalog"
 FIND = Path(__file__).with_name("search.sql").read_text()
+COLLECTION = Path(__file__).with_name("collection.sql").read_text()
 # The reader's transactions are read-only, and pgstac would otherwise write a row for every search.
 OPTIONS = "-c search_path=pgstac,public -c pgstac.readonly=true -c pgstac.context=auto"
 DSN_KEYS = ("host", "port", "user", "password", "dbname", "passfile", "sslmode", "sslcert", "sslkey", "sslrootcert")
@@ -90,17 +92,33 @@ class Catalog:
 
     async def item(self, collection: str, item: str) -> Document:
         """An item as stored in the catalog, with addresses."""
-        async with self.connection() as connection:
-            wanted = json.dumps({"ids": [item], "collections": [collection], "limit": 1})
-            found = await connection.fetchval(FIND, wanted)
-        if not found["features"]:
+        found = await self.search({"ids": [item], "collections": [collection], "limit": 1})
+        if not found:
             raise NotFound(
                 "item.not_found",
                 f"collection {collection} has no item {item}",
                 remedy="The items are listed at /stac/search.",
             )
+        return found[0]
+
+    async def search(self, wanted: JsonObject) -> list[Document]:
+        """The items that match a search in pgstac's terms, as stored in the catalog, with addresses."""
+        async with self.connection() as connection:
+            found = await connection.fetchval(FIND, json.dumps(wanted))
         features: list[Document] = found["features"]
-        return features[0]
+        return features
+
+    async def collection(self, collection: str) -> Document:
+        """A collection as stored in the catalog."""
+        async with self.connection() as connection:
+            found: Document | None = await connection.fetchval(COLLECTION, collection)
+        if found is None:
+            raise NotFound(
+                "item.not_found",
+                f"the catalog has no collection {collection}",
+                remedy="The collections are listed at /stac/collections.",
+            )
+        return found
 
 
 async def _read_json(connection: Any) -> None:  # asyncpg's, which has no types

@@ -1,17 +1,18 @@
 """Finds the rasters of published items, by collection, item and asset."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from anabranch.adapters.postgres.store.published_files import PublishedFile
 from anabranch.canonical import encode
 from anabranch.contract.mosaic import MOSAIC_TYPE
 from anabranch.errors import NotFound
 from anabranch.serving.etags import tag_of
 from anabranch.serving.objects import Objects, Remote
-from anabranch.serving.published import Published, address_of
+from anabranch.serving.published import Published, address_of, files_of
 from anabranch.serving.stac.pool import Catalog
 from anabranch.serving.tiles.mosaic.sources import MosaicSource, MosaicSources
 
@@ -61,30 +62,37 @@ class Assets:
         at, known = self._known.get((collection, item), (0.0, Rasters({})))
         if time.monotonic() - at < FRESH_SECONDS:
             return known
-        document = await self._catalog.item(collection, item)
-        addresses = rasters_of(document)
-        # Other programs may write items: only published files are opened.
-        published = await self._published.find_all(set(addresses.values()))
-        addresses = {name: address for name, address in addresses.items() if address in published}
-        assets = {name: document["assets"][name] for name in addresses}
-        renders = (document.get("properties") or {}).get("renders")
-        content = encode([addresses, [published[address].sha256 for address in addresses.values()], assets, renders])
-        found = Rasters(addresses, renders, assets, tag_of(content).strip('"'))
+        (found,) = await self.read([await self._catalog.item(collection, item)])
         if len(self._known) >= MAX_CACHED_ITEMS:
             self._known.clear()
         self._known[collection, item] = time.monotonic(), found
         return found
 
+    async def read(self, items: Sequence[Mapping[str, Any]]) -> list[Rasters]:  # STAC's own shape
+        """The published rasters of each of these items of the catalog, data first."""
+        addresses = {address for item in items for address in rasters_of(item).values()}
+        published = await self._published.find_all(addresses)
+        return [_read(item, files_of(published, f"{item['collection']}/{item['id']}")) for item in items]
+
+
+def _read(item: Mapping[str, Any], published: Mapping[str, PublishedFile]) -> Rasters:  # as above
+    # Other programs may write items: only published files are opened.
+    addresses = {name: address for name, address in rasters_of(item).items() if address in published}
+    assets = {name: item["assets"][name] for name in addresses}
+    renders = (item.get("properties") or {}).get("renders")
+    content = encode([addresses, [published[address].sha256 for address in addresses.values()], assets, renders])
+    return Rasters(addresses, renders, assets, tag_of(content).strip('"'))
+
 
 def rasters_of(item: Mapping[str, Any]) -> dict[str, str]:  # STAC's own shape
     """The addresses of an item's GeoTIFFs and mosaics by the names of their assets, data first."""
-    assets = {name: asset for name, asset in item["assets"].items() if _is_raster(asset)}
+    assets = {name: asset for name, asset in (item.get("assets") or {}).items() if _is_raster(asset)}
     ordered = sorted(assets, key=lambda name: "data" not in assets[name].get("roles", ()))
     return {name: assets[name]["href"] for name in ordered}
 
 
-def _is_raster(asset: Mapping[str, Any]) -> bool:
-    return _media_type(asset) in RASTERS and address_of(asset.get("href")) is not None
+def _is_raster(asset: object) -> bool:
+    return isinstance(asset, Mapping) and _media_type(asset) in RASTERS and address_of(asset.get("href")) is not None
 
 
 def _media_type(asset: Mapping[str, Any]) -> str:

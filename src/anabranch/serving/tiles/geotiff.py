@@ -29,9 +29,11 @@ from anabranch.geo.alpha import Alpha, opaque_of, stretch_alpha
 from anabranch.geo.boxes import Box
 from anabranch.serving.objects import Remote
 from anabranch.serving.tiles.antimeridian import moves_of, pixel_in, turn_of
+from anabranch.serving.tiles.stacking import lay_under, with_alpha
 
-__all__ = ["GeoTiff", "open_geotiff"]
+__all__ = ["MAX_FILES", "GeoTiff", "open_geotiff"]
 
+MAX_FILES = 50  # that one request may open: tiles of a mosaic, or rasters of a layer
 MAX_VALUES = 2**24
 MAX_BYTES = 2**26
 SMALL_SHARE = 0.25
@@ -77,7 +79,7 @@ class Cell:
         alpha = None if image.alpha_mask is None else np.zeros((height, width), image.alpha_mask.dtype)
         if alpha is not None:
             alpha[rows, columns] = image.alpha_mask
-        return attr.evolve(image, array=array, alpha_mask=alpha, bounds=BoundingBox(*tile))
+        return with_alpha(attr.evolve(image, array=array, alpha_mask=None, bounds=BoundingBox(*tile)), alpha)
 
 
 @attr.s
@@ -87,6 +89,8 @@ class GeoTiff(Reader):
     dataset: Any  # in rio-tiler it may be None before it is open
     input: Any  # a Path, a Remote, or what a subclass reads
     draws: bool = attr.ib(default=False)  # for an image, which has one band or three
+    max_files: int = attr.ib(default=MAX_FILES)  # that one request may open
+    opened_files: int = attr.ib(default=1, init=False)
 
     def __attrs_post_init__(self) -> None:
         self.dataset = self.open_dataset()
@@ -127,7 +131,7 @@ class GeoTiff(Reader):
         first, *more = self._moves_into(tile_x, tile_y, tile_z) or [0.0]
         drawn = super().tile(tile_x, tile_y, tile_z, **{**options, **self._placed(first)})
         for east in more:
-            _lay_under(drawn, super().tile(tile_x, tile_y, tile_z, **{**options, **self._placed(east)}))
+            drawn = lay_under(drawn, super().tile(tile_x, tile_y, tile_z, **{**options, **self._placed(east)}))
         return drawn
 
     def tile_exists(self, tile_x: int, tile_y: int, tile_z: int) -> bool:
@@ -249,15 +253,6 @@ class GeoTiff(Reader):
         if size > MAX_BYTES:
             message = f"the request needs {size} bytes, and the limit is {MAX_BYTES}"
             raise InputError("raster.size", message, remedy=ASK_FOR_LESS)
-
-
-def _lay_under(image: ImageData, other: ImageData) -> None:
-    """Fill the image with the other where it is empty."""
-    empty = np.ma.getmaskarray(image.array)
-    image.array.data[empty] = other.array.data[empty]
-    image.array.mask = empty & np.ma.getmaskarray(other.array)
-    if image.alpha_mask is not None and other.alpha_mask is not None:
-        image.alpha_mask = np.maximum(image.alpha_mask, other.alpha_mask)
 
 
 def open_geotiff(source: Any) -> Any:  # takes a Path or Remote, returns a rasterio dataset, which has no types

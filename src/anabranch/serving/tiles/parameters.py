@@ -21,6 +21,8 @@ MIN_PIXELS = 1  # the reader takes 0 as no limit
 MAX_REPEATS = {"bidx": MAX_BANDS, "c": 64, "p": 64, "rescale": 64}
 # Every operation of a formula and every color is applied to all pixels.
 MAX_CHARS = {"color_formula": 256, "colormap": 8192, "histogram_bins": 8192}
+# Of a search, which has limits of its own.
+MAX_CHARS |= dict.fromkeys(("collections", "ids", "filter"), 8192)
 MAX_OTHER_CHARS = 256
 MAX_BINS = 1024
 MAX_ZOOM = 30  # at which a tile is 4 cm wide

@@ -9,13 +9,16 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError,
 from rio_tiler.colormap import cmap
 from rio_tiler.types import RIOResampling
 
+from anabranch.serving.tiles.assets import Rasters
 from anabranch.serving.tiles.colormap import check_colormap
 
-__all__ = ["RenderHints", "hints_of"]
+__all__ = ["STYLE_PARAMETERS", "RenderHints", "hints_of"]
 
 log = structlog.get_logger()
 
 MAX_COLORMAP_CHARS = 8192
+# Where the caller gives one of them, no hints apply.
+STYLE_PARAMETERS = frozenset({"bidx", "rescale", "colormap", "colormap_name", "color_formula"})
 
 
 class RenderHints(BaseModel):
@@ -49,6 +52,10 @@ class RenderHints(BaseModel):
             check_colormap(colors)
         return colors
 
+    def asset(self) -> list[tuple[str, str]]:
+        """The query parameter for the raster that they are for, if they name it."""
+        return [("asset", self.assets[0])] if self.assets else []
+
     def queries(self) -> Iterator[tuple[str, str]]:
         """The query parameters that draw it this way."""
         colored = self.colormap_name is not None or self.colormap is not None
@@ -62,8 +69,18 @@ class RenderHints(BaseModel):
             yield "colormap", json.dumps(self.colormap)
 
 
-def hints_of(renders: object, item: str) -> RenderHints | None:
-    """The default render of an item, or the first; None where there is none, or it is not valid."""
+def hints_of(rasters: Rasters, item: str, asset: str | None) -> RenderHints | None:
+    """The hints for an asset of an item, or for the one that they are for; None where there are no valid ones."""
+    hints = _read(rasters.renders, item)
+    if hints is None or not rasters.addresses:
+        return None
+    meant = hints.assets[0] if hints.assets else next(iter(rasters.addresses))
+    # Hints for one raster don't apply to another.
+    return hints if meant in rasters.addresses and (meant if asset is None else asset) == meant else None
+
+
+def _read(renders: object, item: str) -> RenderHints | None:
+    """The default render of an item, or the first."""
     if not isinstance(renders, dict) or not renders:
         return None
     try:

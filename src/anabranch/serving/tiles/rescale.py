@@ -2,7 +2,7 @@
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from anabranch.serving.tiles.drivers import CONFIG
 from anabranch.serving.tiles.mosaic.reader import open_reader
 from anabranch.serving.tiles.mosaic.sources import MosaicSource
 
-__all__ = ["MAX_BANDS", "Range", "RescaleRanges", "Wanted", "ranges_of"]
+__all__ = ["MAX_BANDS", "Range", "RescaleRanges", "Wanted", "ranges_of", "wanted_of"]
 
 Range = tuple[float, float]
 
@@ -74,6 +74,19 @@ class Wanted:
     address: str
     bands: tuple[int, ...] = ()
     nodata: str | None = None
+
+
+def wanted_of(address: str, query: Iterable[tuple[str, str]]) -> Wanted | None:
+    """What to measure; None where the route will refuse the parameters."""
+    given = list(query)
+    bands, nodata = [value for name, value in given if name == "bidx"], dict(given).get("nodata")
+    if len(bands) > MAX_BANDS:
+        return None
+    try:
+        float(0 if nodata is None else nodata)
+        return Wanted(address, tuple(map(int, bands)), nodata)
+    except ValueError:
+        return None
 
 
 class RescaleRanges:

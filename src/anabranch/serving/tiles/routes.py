@@ -1,63 +1,49 @@
-"""Tiles, previews and values of published rasters, by collection and item: no route takes a URL."""
+"""Tiles, previews and values of published rasters, by item or in layers of many: no route takes a URL."""
 
 import os
 from pathlib import Path
 from typing import Annotated, Any
 
-import attrs
 import structlog
-from fastapi import APIRouter, FastAPI, Query, Request
+from fastapi import FastAPI, Query, Request
 from fastapi import Path as FromPath
-from morecantile import tms
-from morecantile.defaults import TileMatrixSets
 from rasterio.errors import RasterioError
 from rio_tiler.errors import PointOutsideBounds, RioTilerError, TileOutsideBounds
 from starlette.types import ASGIApp
-from titiler.core import dependencies
-from titiler.core.factory import TilerFactory
 
 from anabranch.errors import AnabranchError, InputError, NotFound
 from anabranch.serving.concurrency import ConcurrencyLimit
 from anabranch.serving.errors import Translate, raise_errors
 from anabranch.serving.objects import Remote
-from anabranch.serving.tiles.antimeridian import for_maps
 from anabranch.serving.tiles.assets import Assets
-from anabranch.serving.tiles.drawing import DrawnRoute, Purpose, nothing, rasters_of_request
-from anabranch.serving.tiles.drivers import CONFIG, check_drivers
-from anabranch.serving.tiles.image_encoding import draw
+from anabranch.serving.tiles.drawing import DrawnRoute, Purpose, rasters_of_request
+from anabranch.serving.tiles.drivers import check_drivers
+from anabranch.serving.tiles.layers.items import LayerItems
+from anabranch.serving.tiles.layers.picture import LayerPictures
+from anabranch.serving.tiles.layers.routes import LAYERS, make_layer_router
 from anabranch.serving.tiles.malloc import return_freed_memory
 from anabranch.serving.tiles.mosaic.reader import open_reader
 from anabranch.serving.tiles.mosaic.sources import MosaicSource
 from anabranch.serving.tiles.rescale import RescaleRanges
+from anabranch.serving.tiles.tiler import make_router
 
 __all__ = ["describe_raster", "make_raster"]
 
 log = structlog.get_logger()
 
 PREFIX = "/collections/{collection_id}/items/{item_id}"
-GRIDS = ("WebMercatorQuad", "WorldCRS84Quad", "WGS1984Quad")
+KINDS = ("info", "statistics", "tile", "tilejson", "point", "preview")
 
 
-@attrs.define(kw_only=True)
-class Tiler(TilerFactory):
-    """The read-only routes, without HTML pages."""
-
-    def register_routes(self) -> None:
-        for register in (self.info, self.statistics, self.tile, self.tilejson, self.point, self.preview):
-            register()  # type: ignore[no-untyped-call]  # as above
-        for route in self.router.routes:
-            if route.name == "tilejson":  # type: ignore[attr-defined]  # all are of FastAPI
-                route.endpoint = for_maps(route.endpoint)  # type: ignore[attr-defined]  # as above
-        self.router.routes = [route for route in self.router.routes if route.methods == {"GET"}]  # type: ignore[attr-defined]  # all are of FastAPI
-
-
-def make_raster(assets: Assets) -> ASGIApp:
-    """The application; it opens only the rasters of these assets."""
+def make_raster(assets: Assets, layers: LayerItems) -> ASGIApp:
+    """The application; it opens only the rasters of these assets, and of these items."""
     check_drivers()
     return_freed_memory()
     app = _application()
     app.state.assets = assets
     app.state.stretches = RescaleRanges()
+    app.state.layers = layers
+    app.state.pictures = LayerPictures(assets, app.state.stretches)
     return ConcurrencyLimit(raise_errors(app, TRANSLATIONS), max(2, os.cpu_count() or 2))
 
 
@@ -74,21 +60,10 @@ def _application() -> FastAPI:
         redoc_url=None,
         redirect_slashes=False,
     )
-    tiler = Tiler(
-        router=APIRouter(route_class=DrawnRoute),
-        reader=open_reader,  # type: ignore[arg-type]  # it is only called
-        reader_dependency=Purpose,
-        path_dependency=_path,
-        layer_dependency=dependencies.BidxParams,  # titiler's default evaluates expressions of the caller (S2)
-        tile_dependency=dependencies.DefaultDependency,  # padding warps all of a tile at the raster's own resolution
-        process_dependency=nothing,
-        environment_dependency=lambda: CONFIG,
-        render_func=draw,
-        supported_tms=TileMatrixSets({name: tms.get(name) for name in GRIDS}),
-        router_prefix=PREFIX,
-        add_viewer=False,
-    )
-    app.include_router(tiler.router, prefix=PREFIX)
+    items = make_router(PREFIX, KINDS, route=DrawnRoute, path=_path, reader=open_reader, purpose=Purpose)
+    app.include_router(items, prefix=PREFIX)
+    for prefix, path in LAYERS.items():
+        app.include_router(make_layer_router(prefix, path), prefix=prefix)
     return app
 
 

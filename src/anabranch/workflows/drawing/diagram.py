@@ -1,4 +1,4 @@
-"""A workflow as a drawing: its nodes and edges in the words of the graph package."""
+"""A workflow as a drawing: its nodes and edges as the layout needs them."""
 
 from collections.abc import Iterator, Mapping
 

@@ -17,7 +17,7 @@ def references(x: Expression | Condition | Template) -> frozenset[Reference]:
 
 
 def sole_reference(template: Template) -> Reference | None:
-    """The reference that a template is, and nothing else; None where it is more or less."""
+    """The single reference that a template consists of, or None."""
     part = template.part
     return part.expression.reference if isinstance(part, Hole) and isinstance(part.expression, Lookup) else None
 

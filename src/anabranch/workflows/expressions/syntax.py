@@ -199,7 +199,7 @@ Expression = Constant | Lookup | Subject | ListOf | Call | Format | Arithmetic |
 
 
 def compute(sign: str, left: Expression, right: Expression) -> Arithmetic:
-    """Two operands and a sign; those of a left operand of the same level stand beside it."""
+    """Two operands and a sign; operators of one precedence level are flattened."""
     level = next(signs for signs in SIGNS if sign in signs)
     if isinstance(left, Arithmetic) and left.signs[0] in level:
         return Arithmetic((*left.signs, sign), (*left.operands, right))

@@ -1,6 +1,7 @@
 """Templates: JSON values of a definition whose text may hold `{{ … }}`."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from anabranch.canonical import MAX_DEPTH, Json
 from anabranch.workflows.expressions.parser import parse_braces
@@ -10,6 +11,7 @@ __all__ = ["Fields", "Fixed", "Hole", "Items", "Part", "Template", "Text", "Wher
 
 Where = tuple[str | int, ...]
 MAX_EXPRESSIONS = 100  # in one text
+MAX_KEPT_CHARACTERS = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,20 +106,26 @@ class _Reader:
 
     def _text(self, text: str, where: Where) -> Part:
         try:
-            pieces = _split(text)
+            pieces = _split_once(text) if len(text) <= MAX_KEPT_CHARACTERS else _split(text)
         except ExpressionError as mistake:
             self._keep(mistake, where)
             return Fixed(None)
         if len(pieces) == 1 and not isinstance(pieces[0], str):
             return Hole(pieces[0], where)
-        return Text(tuple(pieces), where)
+        return Text(pieces, where)
 
     def _keep(self, mistake: ExpressionError, where: Where) -> None:
         mistake.where = where
         self.mistakes.append(mistake)
 
 
-def _split(text: str) -> list[str | Expression]:
+@lru_cache(maxsize=1024)
+def _split_once(text: str) -> tuple[str | Expression, ...]:
+    """The pieces of a text, which each check of a definition asks for; mistakes are not kept."""
+    return _split(text)
+
+
+def _split(text: str) -> tuple[str | Expression, ...]:
     pieces: list[str | Expression] = []
     position = 0
     while (opening := text.find("{{", position)) >= 0:
@@ -129,4 +137,4 @@ def _split(text: str) -> list[str | Expression]:
         pieces.append(expression)
     if position < len(text):
         pieces.append(text[position:])
-    return pieces
+    return tuple(pieces)

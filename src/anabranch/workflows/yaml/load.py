@@ -5,7 +5,7 @@ A document is the content of a file: keys and plain values. Functions are traced
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, TypeVar
 
 from anabranch.canonical import Json
@@ -26,6 +26,7 @@ from anabranch.workflows.yaml.tree import FileMistake, Tree, TreeError, read_tre
 __all__ = ["FileMistake", "Loaded", "Place", "load_document", "load_yaml"]
 
 UNNAMED = "unnamed"
+MAX_KEPT_BYTES = 10_000
 EDGES = ("type", "next", "depends_on", "branches")  # the keys that say which node comes after which
 
 M = TypeVar("M", bound=Model)
@@ -69,10 +70,16 @@ class Loaded:
 def load_yaml(text: str | bytes, file: str, handlers: Mapping[str, Handler] | None = None) -> Loaded:
     """Read a workflow from YAML; with handlers, it is checked against them, too. It never raises."""
     try:
-        tree = read_tree(text, file)
+        tree = (_read_tree_once if len(text) <= MAX_KEPT_BYTES else read_tree)(text, file)
     except TreeError as error:
         return _load_rest(error, handlers)
     return load_document(tree.value, partial(_place, tree), handlers)
+
+
+@lru_cache(maxsize=64)
+def _read_tree_once(text: str | bytes, file: str) -> Tree:
+    """The tree of a file; those of plugins are read again and again, and rarely change. Mistakes are not kept."""
+    return read_tree(text, file)
 
 
 def _load_rest(error: TreeError, handlers: Mapping[str, Handler] | None) -> Loaded:

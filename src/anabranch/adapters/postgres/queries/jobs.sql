@@ -20,7 +20,8 @@ select j.job_id from app.jobs j
  order by j.job_id limit 6;
 
 -- name: dead_letters
--- The tasks that failed for good, those of the newest lanes first, after a cursor; what was retried since is not among them.
+-- The tasks that failed for good, those of the newest lanes first, after a cursor; what was retried since is not among
+-- them, nor what failed in a job that has a newer one of the same parameters: app.retry refuses it.
 select j.job_id, j.workflow, j.state as job_state, j.job_id || '-' || l.node || '-' || coalesce(o.key, o.idx::text) as task_id,
        l.node, coalesce(o.key, o.idx::text) as index, coalesce(o.handler, l.handler) as handler, o.attempt as attempts,
        o.error, o.finished_at, l.id as lane, o.idx as position
@@ -36,6 +37,7 @@ select j.job_id, j.workflow, j.state as job_state, j.job_id || '-' || l.node || 
  where l.failed > 0 and not l.superseded and l.purpose = 'work' and l.id <= %(lane)s
    and (%(workflow)s::text is null or j.workflow = %(workflow)s)
    and (%(job)s::text is null or j.job_id = %(job)s)
+   and not exists (select from app.jobs x where x.identity = j.identity and x.ordinal > j.ordinal)
  order by l.id desc, o.idx limit %(limit)s;
 
 -- name: events
@@ -267,8 +269,9 @@ select distinct on (t.job_id) t.* from app.tombstones t
 select t.* from app.tombstones t where t.job = %(job)s;
 
 -- name: newer_of
--- A newer job of the same parameters, if there is one: app.retry refuses the older.
-select x.job_id from app.jobs x join app.jobs j using (identity) where j.id = %(job)s and x.ordinal > j.ordinal limit 1;
+-- The newest job of the same parameters, if it is another: app.retry refuses the older.
+select x.job_id from app.jobs x join app.jobs j using (identity) where j.id = %(job)s and x.ordinal > j.ordinal
+ order by x.ordinal desc limit 1;
 
 -- name: waiting_for
 -- What keeps an open job from going on, in words, at most ten reasons: a gate, a time, a limit, a pause, a queue that no

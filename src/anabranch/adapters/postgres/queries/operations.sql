@@ -136,7 +136,15 @@ select (select count(*) from app.sessions where dead_at is null and kind = 'work
        (select count(*) from app.sessions where dead_at is null and kind = 'orchestrator' and beat_at + lease > app.now()) as orchestrators,
        (select coalesce(jsonb_object_agg(d.name, jsonb_build_object(
                    'age_seconds', extract(epoch from app.now() - d.ticked_at)::float,
-                   'every_seconds', extract(epoch from d.every)::float, 'trouble', d.trouble)), '{}') from app.duties d) as duties,
+                   'every_seconds', extract(epoch from d.every)::float, 'trouble', d.trouble,
+                   -- Since then, how long a process of the kind that does it has lived: only that time counts as lateness.
+                   'served_seconds', (select sum(extract(epoch from upper(u.span) - lower(u.span)))::float
+                       from unnest((select range_agg(tstzrange(greatest(s.began_at, d.ticked_at), e.ended_at))
+                                      from app.sessions x join app.sessions s on s.kind = x.kind
+                                     cross join least(s.beat_at + s.lease, s.dead_at, app.now()) as e(ended_at)
+                                     where x.id = d.session and e.ended_at > greatest(s.began_at, d.ticked_at)
+                                       and app.now() - d.ticked_at > d.every * 3)) as u(span)))), '{}')
+          from app.duties d) as duties,
        r.untaken_rights, r.oldest_right_seconds,
        (select coalesce(jsonb_object_agg(q.queue, q.ready), '{}')
           from (select l.queue, sum(l.ready) as ready

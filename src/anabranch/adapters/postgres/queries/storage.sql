@@ -159,7 +159,7 @@ select p.number, p.action::text, p.id::text as publication, case when p.action <
 -- name: published_files
 -- Those of some objects that readers see now, in the order of their addresses, with the number of the former publication of
 -- the same key that can still be read.
-select f.publication::text, f.name, f.tier || '://' || f.key as address, f.media_type, f.size, f.sha256,
+select f.publication::text, f.name, f.tier || '://' || f.key as address, f.media_type, f.size, f.sha256, p.key,
        case when c.number > 1 then (
            select max(o.number) from app.publications o join app.former_publications x on x.publication = o.source
             where o.kind = c.kind and o.key = c.key and o.number < c.number and o.action <> 'withdraw') end as predecessor

@@ -9,7 +9,7 @@ from functools import cache, cached_property
 from pathlib import Path
 
 from anabranch.errors import DefinitionError
-from anabranch.statements import read_statements
+from anabranch.sql_files import read_statements
 
 __all__ = ["FUNCTIONS", "Files", "Migration", "Release", "SqlFile", "digest", "read_function", "read_queries"]
 

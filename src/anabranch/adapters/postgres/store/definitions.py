@@ -6,7 +6,7 @@ from time import monotonic
 
 from anabranch.adapters.postgres.database import Database
 from anabranch.canonical import Json, decode, encode
-from anabranch.engine.submission import Submission
+from anabranch.engine.submitting.submission import Submission
 from anabranch.workflows.definition import Workflow
 
 __all__ = ["PostgresDefinitions"]

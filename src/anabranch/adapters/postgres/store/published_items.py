@@ -6,7 +6,7 @@ from typing import Any
 from packaging.version import InvalidVersion, Version
 
 from anabranch.adapters.postgres.database import Database
-from anabranch.adapters.postgres.store.files import PublishedFile
+from anabranch.adapters.postgres.store.published_files import PublishedFile
 from anabranch.canonical import JsonObject
 from anabranch.contract.catalog import AffectedFile, Publication, PublishedItem, SigningKey
 from anabranch.errors import InputError, NotFound
@@ -53,7 +53,7 @@ class PostgresItems:
         wanted = {"limit": 1, "after_collection": "", "after_item": "", "job": None}
         rows = await self._database.query("published_items", **wanted, collection=collection, item=item)
         if not rows:
-            raise _not_found(collection, item)
+            raise await self._explain_missing(collection, item)
         return _read_item(rows[0])
 
     async def history(self, collection: str, item: str, *, limit: int, before: int | None = None) -> list[Publication]:
@@ -84,7 +84,7 @@ class PostgresItems:
         """The signed manifest of an item, as its exact text."""
         rows = await self._database.query("item_manifest", key=f"{collection}/{item}")
         if not rows:
-            raise _not_found(collection, item)
+            raise await self._explain_missing(collection, item)
         envelope: str | None = rows[0]["envelope"]
         if envelope is None:
             raise NotFound(
@@ -97,6 +97,21 @@ class PostgresItems:
     async def signing_keys(self) -> list[SigningKey]:
         """The public keys that signed manifests, the newest first."""
         return [SigningKey(**row) for row in await self._database.query("signing_keys")]
+
+    async def _explain_missing(self, collection: str, item: str) -> NotFound:
+        """Why an item is not published: it never was, or it was withdrawn, and may be restored."""
+        rows = await self._database.query("publications", key=f"{collection}/{item}", limit=2, before=None)
+        if not rows or rows[0]["action"] != "withdraw":
+            return _not_found(collection, item)
+        last, former = Publication(**rows[0]), Publication(**rows[-1])
+        said = f"item {collection}/{item} was withdrawn by {last.actor} at {last.at:%Y-%m-%dT%H:%M:%SZ}"
+        said += f" (number {last.number}), and can {'' if former.available else 'no longer '}be restored"
+        remedy = f"Restore it with `anabranch items restore {collection}/{item} --reason WHY`."
+        return NotFound(
+            "item.withdrawn",
+            f"{said}: {last.reason}" if last.reason else said,
+            remedy=remedy if former.available else "Publish it again.",
+        )
 
     async def _find_older(self, handler: str, version: str) -> list[str]:
         """The versions of a handler that are older than one."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from anabranch.adapters.postgres.connect import Role
 from anabranch.adapters.postgres.database import Database
-from anabranch.adapters.postgres.store.files import PostgresFiles
+from anabranch.adapters.postgres.store.published_files import PostgresFiles
 from anabranch.adapters.postgres.store.published_items import PostgresItems
 from anabranch.adapters.postgres.store.rows import Row, index_of, read_definition
 from anabranch.canonical import Json, JsonObject
@@ -17,10 +17,10 @@ from anabranch.contract.jobs import Progress, SavedCheckpoint, TaskCounts
 from anabranch.contract.stack import TaskRow
 from anabranch.engine.failure import Failure
 from anabranch.engine.model import TERMINAL_STATES, Event, Job, JobState, LimitKind, NodeState, SessionKind, Tombstone
+from anabranch.engine.read_models import DeadLetter, JobDetail, JobHead, LabelledJob, NodeDetail, TaskDetail, Trace
 from anabranch.engine.task_parameters import Definitions, TaskValues, fill_in
-from anabranch.engine.views import DeadLetter, JobDetail, JobHead, LabelledJob, NodeDetail, TaskDetail, Trace
 from anabranch.errors import Conflict, InputError, NotFound
-from anabranch.storage.results import Results
+from anabranch.storage.large_results import Results
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.expressions import ExpressionError
 from anabranch.workflows.mistakes import nearest, quote
@@ -79,9 +79,10 @@ class PostgresReads:
         """The row of a job, by its id or a unique prefix."""
         return _job(await self._find("job", job_id))
 
-    async def is_newest(self, job: Job) -> bool:
-        """Whether no newer job has the same parameters."""
-        return not await self._database.query("newer_of", job=job.id)
+    async def find_newer(self, job: Job) -> str | None:
+        """The newest job of the same parameters, if it is another."""
+        found = await self._database.query("newer_of", job=job.id)
+        return found[0]["job_id"] if found else None
 
     async def head(self, job_id: str) -> JobHead:
         """The status of a job, by its id or a unique prefix."""

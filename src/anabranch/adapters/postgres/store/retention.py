@@ -55,9 +55,9 @@ class PostgresRetention:
         """Remove the files of some publications out of sight for this long; how many, and 0 at the end."""
         return int(await self._value("expire_publications", revisions, withdrawn, BATCH_JOBS))
 
-    async def find_expired_objects(self) -> list[str]:
-        """The addresses of some objects that no publication uses any more."""
-        return [row["address"] for row in await self._database.call("find_expired_objects", BATCH_JOBS)]
+    async def find_expired_objects(self, after: str) -> list[str]:
+        """The addresses of some objects that no publication uses any more, in their order after one."""
+        return [row["address"] for row in await self._database.call("find_expired_objects", BATCH_JOBS, after)]
 
     async def forget_objects(self, addresses: Sequence[str]) -> int:
         """Forget such objects once they are removed; how many."""

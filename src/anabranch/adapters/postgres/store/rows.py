@@ -5,9 +5,10 @@ from dataclasses import fields
 from typing import Any
 
 from anabranch.canonical import Json, encode
+from anabranch.engine.advancing.json_array import Items
+from anabranch.engine.advancing.lanes import KeepLane, OpenLane, Source
+from anabranch.engine.advancing.transitions import OpenWait, SetJob, SetNode, Transition
 from anabranch.engine.failure import Failure
-from anabranch.engine.items import Items
-from anabranch.engine.lanes import KeepLane, OpenLane, Source
 from anabranch.engine.model import (
     Answer,
     Attempt,
@@ -26,8 +27,7 @@ from anabranch.engine.model import (
 )
 from anabranch.engine.policy import TaskPolicy, TaskShape
 from anabranch.engine.ports import AnswerT, KeyTaken, Submitted, TakenRight, Verdict
-from anabranch.engine.submission import Submission
-from anabranch.engine.transitions import OpenWait, SetJob, SetNode, Transition
+from anabranch.engine.submitting.submission import Submission
 from anabranch.errors import Unavailable
 from anabranch.workflows.definition import Workflow
 
@@ -98,8 +98,8 @@ def _submission(place: int, submission: Submission) -> str:
         given.update(key=key.text, request=key.request, keep=f"{key.keep.total_seconds()} s")
     if submission.labels:
         given["labels"] = dict(submission.labels)
-    if submission.start is not None:
-        given["start"] = [write_change(transition) for transition in submission.start]
+    if submission.first_transitions is not None:
+        given["start"] = [write_change(transition) for transition in submission.first_transitions]
     return f'{encode(given)[:-1]},"parameters":{submission.parameters_text}}}'
 
 

@@ -34,8 +34,10 @@ from anabranch.adapters.postgres.store.rows import (
 from anabranch.adapters.postgres.store.sweep import LAST_LANE, PostgresSweep
 from anabranch.canonical import JsonObject, encode
 from anabranch.contract.control import Limit
-from anabranch.engine.items import Items
-from anabranch.engine.lanes import OpenLane
+from anabranch.engine.advancing.json_array import Items
+from anabranch.engine.advancing.lanes import OpenLane
+from anabranch.engine.advancing.transitions import Transition
+from anabranch.engine.job_retry import RetryPlan
 from anabranch.engine.model import (
     Answer,
     ApplyResult,
@@ -69,9 +71,7 @@ from anabranch.engine.ports import (
     Turn,
     Verdict,
 )
-from anabranch.engine.retry import RetryPlan
-from anabranch.engine.submission import IdempotencyKey, Submission
-from anabranch.engine.transitions import Transition
+from anabranch.engine.submitting.submission import IdempotencyKey, Submission
 from anabranch.errors import NotFound, Unavailable
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.expressions import Reference
@@ -313,7 +313,11 @@ class PostgresStore:
     async def spawn(self, claim: Claim, child: Submission, session: SessionId) -> Spawned | None:
         """Replace a claim by a child job; None when the claim was lost."""
         (head, tail), workflow = child.identity, child.workflow
-        start = None if child.start is None else encode([write_change(transition) for transition in child.start])
+        start = (
+            None
+            if child.first_transitions is None
+            else encode([write_change(transition) for transition in child.first_transitions])
+        )
         rows = await self._database.call(
             "spawn", session, claim.key.lane, claim.key.place, claim.attempt, head, tail, child.scope, workflow.id,
             workflow.hash, workflow.text, [node.name for node in workflow.nodes], child.parameters_text, start,

@@ -8,7 +8,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from anabranch.adapters.postgres.database import Database
 from anabranch.adapters.postgres.schema.files import Files
 from anabranch.adapters.postgres.schema.pgstac import EXTENSIONS, Catalog, Found, judge
-from anabranch.engine.views import ClockStep, Duty, Gauges, Horizon, StuckJobs, Trouble, Vitals
+from anabranch.engine.read_models import ClockStep, Duty, Gauges, Horizon, StuckJobs, Trouble, Vitals
 
 __all__ = ["PostgresVitals"]
 

@@ -1,8 +1,11 @@
--- Jobs that have not ended and that nothing moves on (E1). It is always empty: each open job has a right to advance, waits
--- for a signal or a time, or has a lane with a task that runs, as a job too, or that can be claimed, now or when it is due,
--- when others have ended, or when the limit that holds it back lets it. And for five minutes nothing was in the way: no
--- advance that could not be made, no task in hand that has not begun, no process that could not report what it held then, no task that
--- workers give back again and again because something does not answer, no child job whose result can't be taken.
+-- Jobs that have not ended and that nothing moves on (E1); it is always empty. An open job has an advance right, waits for a
+-- signal or a time, or has a lane with a task that is running (as a child job, too) or can be claimed: now, when it is due,
+-- when others have ended, or when the limit that holds it back allows it. It is also stuck if for five minutes
+--   * an advance could not be made,
+--   * a claimed task has not begun,
+--   * a process could not report what it held,
+--   * workers returned a task again and again because something does not answer, or
+--   * the result of a child job could not be taken.
 create view app.stuck_jobs as
     select j.job_id, j.state, j.created_at, j.id
       from app.jobs j

@@ -220,7 +220,7 @@ def _describe(
         why=kinds[1].why,
         discrete=kinds[1].discrete,
         nodata_percent=sample.nodata_percent,
-        mends=findings.repairs,
+        repairs=findings.repairs,
         times=find_times(tags, name),
         estimate=estimate,
         warnings=tuple(findings.notices),

@@ -15,17 +15,18 @@ from anabranch.geo.sidecar_names import SidecarKind
 from anabranch.plugins.raster.checks.combined_errors import raise_all
 from anabranch.plugins.raster.checks.limits import check_limits
 from anabranch.plugins.raster.files.magic_bytes import FileFormat
-from anabranch.plugins.raster.files.reader import bounded, identify_file, open_as
+from anabranch.plugins.raster.files.reader import bounded, identify_file, open_as, open_raster
+from anabranch.plugins.raster.files.source import Source
 from anabranch.plugins.raster.formats.archive import Unpacked, unpack
 from anabranch.plugins.raster.formats.choose import ALL_TIMES, choose_steps, choose_variable, show_text
 from anabranch.plugins.raster.formats.contents import Step, Variable, list_variables, read_units
 from anabranch.plugins.raster.formats.geotiff import Copy, Progress, compare_geotiff, write_geotiff
-from anabranch.plugins.raster.formats.models import Choice, Extracted, TimeSteps
+from anabranch.plugins.raster.formats.models import Choice, Extracted, TimeSteps, UsedSidecars
 from anabranch.plugins.raster.formats.sidecars import Additions, read_additions
-from anabranch.plugins.raster.models import Notice, Origin, Times
+from anabranch.plugins.raster.models import Notice, Origin, Sidecar, Times
 from anabranch.plugins.raster.settings import RasterSettings
 
-__all__ = ["extract", "list_times"]
+__all__ = ["extract", "find_used_sidecars", "list_times"]
 
 _WITH_VARIABLES = {"netCDF", "HDF5", "GRIB"}
 _MAY_NAME_FILES = {"HDF5", "HFA"}  # external links, virtual datasets, external storage; spill files
@@ -57,26 +58,29 @@ def extract(
     """The GeoTIFF of a choice, written below the folder; the source itself where it is one and needs nothing."""
     path, found = source, identify_file(source)[1]
     unpacked = unpack(source, folder, settings) if found.archive else None
+    inside = unpacked.sidecars if unpacked else {}
     if unpacked:
-        path, found, sidecars = unpacked.path, identify_file(unpacked.path)[1], unpacked.sidecars
+        path, found = unpacked.path, identify_file(unpacked.path)[1]
     _require_readable(path, found, confined=confined)
     with bounded(settings.raster_memory_mb, GRIB_NORMALIZE_UNITS="NO"):
         chosen = _choose(path, found, choice)
         with _open(path, found, chosen) as src:
             bands = tuple(band for step in chosen.steps for band in step.bands) or tuple(src.indexes)
             raise_all(check_limits(src, path.stat().st_size, settings, count=len(bands)))
-            added = read_additions(src, sidecars)
+            added = read_additions(src, {**sidecars, **inside})
+            for kind in sorted(sidecars.keys() & inside.keys()):
+                added.skip(sidecars[kind], "the archive has one of its own")
             _assume_degrees(src, added, choice)
             _refuse_curvilinear(src, path.name, chosen)
             added.notices += [*_check_rows(src, path.name, chosen), *_warn_of_units(src)]
-            origin = _describe_origin(found, chosen, choice, unpacked, added)
+            used = tuple(beside for beside in choice.sidecars if beside.kind in added.used - inside.keys())
+            origin = _describe_origin(found, chosen, used, unpacked, added)
             file = str(path.relative_to(folder)) if unpacked else ""
             if not found.readable or added.applied:
                 target = folder / "source" / f"{path.stem}.tif"
                 copy = _plan_copy(src, chosen, bands, added)
                 write_geotiff(src, copy, target, progress)
-                if choice.verify == "copy":
-                    compare_geotiff(src, copy, target)
+                compare_geotiff(src, copy, target)
                 file = str(target.relative_to(folder))
     return Extracted(
         file=file,
@@ -85,6 +89,13 @@ def extract(
         temporal=len(chosen.steps) > 1,
         notices=(*(unpacked.notices if unpacked else ()), *added.notices),
     )
+
+
+def find_used_sidecars(source: Source, sidecars: Mapping[SidecarKind, Path], settings: RasterSettings) -> UsedSidecars:
+    """Which sidecars of a GeoTIFF or JPEG 2000 file add something to it; only its header is read."""
+    with bounded(settings.raster_memory_mb), open_raster(source) as src:
+        added = read_additions(src, sidecars)
+    return UsedSidecars(kinds=tuple(sorted(added.used)), notices=tuple(added.notices))
 
 
 @contextmanager
@@ -248,7 +259,7 @@ def _find_times(chosen: _Chosen) -> Times | None:
 
 
 def _describe_origin(
-    found: FileFormat, chosen: _Chosen, choice: Choice, unpacked: Unpacked | None, added: Additions
+    found: FileFormat, chosen: _Chosen, sidecars: tuple[Sidecar, ...], unpacked: Unpacked | None, added: Additions
 ) -> Origin:
     labels = [step.label for step in chosen.steps if step.label]
     return Origin(
@@ -257,6 +268,6 @@ def _describe_origin(
         member=unpacked.member if unpacked else "",
         variable=chosen.variable.name if chosen.variable else "",
         time=ALL_TIMES if len(chosen.steps) > 1 else labels[0] if labels else "",
-        sidecars=choice.sidecars,
+        sidecars=sidecars,
         applied=tuple(added.applied),
     )

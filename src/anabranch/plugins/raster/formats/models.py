@@ -1,11 +1,10 @@
 """What is taken from a file that is no plain GeoTIFF, and what was taken; nothing here imports GDAL."""
 
-from typing import Literal
-
+from anabranch.geo.sidecar_names import SidecarKind
 from anabranch.plugins.raster.models import Notice, Origin, Sidecar, Times
 from anabranch.strict_model import StrictModel
 
-__all__ = ["Choice", "Extracted", "ListParams", "TimeSteps"]
+__all__ = ["Choice", "Extracted", "ListParams", "TimeSteps", "UsedSidecars"]
 
 
 class Choice(StrictModel):
@@ -15,7 +14,6 @@ class Choice(StrictModel):
     time: str | None = None
     input_crs: str | None = None
     sidecars: tuple[Sidecar, ...] = ()
-    verify: Literal["copy", "none"] = "none"
 
 
 class Extracted(StrictModel):
@@ -25,6 +23,13 @@ class Extracted(StrictModel):
     origin: Origin | None = None
     times: Times | None = None
     temporal: bool = False
+    notices: tuple[Notice, ...] = ()
+
+
+class UsedSidecars(StrictModel):
+    """The kinds of sidecars that add something to a raster, and notices of those that don't."""
+
+    kinds: tuple[SidecarKind, ...] = ()
     notices: tuple[Notice, ...] = ()
 
 

@@ -6,21 +6,23 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from anabranch.engine.worker.context import Context
-from anabranch.errors import AnabranchError, Permanent
-from anabranch.geo.sidecar_names import find_kind, sidecar_names
+from anabranch.errors import AnabranchError, ContractViolationError, Permanent
+from anabranch.geo.sidecar_names import find_kind, names_beside, sidecar_names
 from anabranch.plugins.raster.files.magic_bytes import identify_format
-from anabranch.plugins.raster.formats.models import Choice, Extracted
+from anabranch.plugins.raster.formats.models import Choice, Extracted, UsedSidecars
 from anabranch.plugins.raster.formats.sources import open_ranges
-from anabranch.plugins.raster.handler_models import CogSource
+from anabranch.plugins.raster.handler_models import CogSource, Plan
 from anabranch.plugins.raster.models import Checked, Kind, Sidecar, ValidateOptions
 from anabranch.plugins.raster.sandbox_calls import run_in_sandbox, sandbox_folder
 from anabranch.plugins.raster.settings import RasterSettings
 from anabranch.storage.addresses import parse_address
-from anabranch.storage.ranges import Ranges
+from anabranch.storage.ranged_object import Ranges, source_changed
+from anabranch.storage.work_files import WorkFiles
 
-__all__ = ["Prepared", "fetch_again", "find_sidecars", "prepare"]
+__all__ = ["Prepared", "fetch_again", "find_sidecars", "find_versions", "pin_with_sidecars", "prepare"]
 
 MAX_SIDECAR_BYTES = 2**30
+STORED_NAME = "source"
 
 
 @dataclass(frozen=True)
@@ -39,13 +41,13 @@ class Prepared:
             return options
         return options.model_copy(update={"raster_type": Kind.TEMPORAL})
 
-    def complete(self, checked: Checked) -> Checked:
-        """The result of the validation, with the facts of the source instead of the copy's."""
+    def complete(self, checked: Checked, work: WorkFiles) -> Checked:
+        """The result of the validation, with the facts of the source instead of the copy's, which is stored."""
         made, raster = self.extracted, checked.raster
         facts: dict[str, object] = {"warnings": (*made.notices, *raster.warnings), "times": made.times or raster.times}
-        if made.origin:
+        if made.origin and isinstance(self.path, Path):
             copied = {"name": self.name, "size_bytes": self.size, "driver": made.origin.driver}
-            facts |= {"origin": made.origin, **copied}
+            facts |= {"origin": made.origin.model_copy(update={"stored": work.put(self.path, STORED_NAME)}), **copied}
         return checked.model_copy(update={"raster": raster.model_copy(update=facts)})
 
 
@@ -79,19 +81,38 @@ def prepare(
     return Prepared(_locate(folder, extracted.file) if extracted.file else path, *facts, extracted)
 
 
-def fetch_again(ctx: Context, validated: CogSource, *, verify: bool = False) -> Path | Ranges:
-    """The file that an earlier step validated, made once more from the same source."""
+def fetch_again(ctx: Context, validated: CogSource) -> Path | Ranges:
+    """The file that an earlier step validated and stored; made once more from the same source where it is gone."""
     raster, source, sha256 = validated.raster, validated.source, validated.sha256
     if (origin := raster.origin) is None:
         return open_ranges(ctx, source, validated.pin) if validated.pin else ctx.storage.fetch(source, sha256)
+    with suppress(ContractViolationError):  # another job validated it, whose work files are its own
+        if origin.stored and (stored := ctx.work.fetch(origin.stored, cached=True)):
+            return stored
     choice = Choice(
         variable=origin.variable or None,
         time=origin.time or None,
-        input_crs=raster.mends.crs,
+        input_crs=raster.repairs.crs,
         sidecars=origin.sidecars,
-        verify="copy" if verify else "none",
     )
     return prepare(ctx, source, sha256, choice).path
+
+
+def pin_with_sidecars(ctx: Context, plan: Plan, sidecars: tuple[Sidecar, ...], pin: str | None) -> Plan:
+    """The plan of a source with sidecars: it is read by ranges where they add nothing, else copied whole."""
+    if pin is None or not sidecars:
+        return plan.model_copy(update={"sidecars": sidecars, "pin": pin})
+    found = run_in_sandbox(
+        ctx,
+        "find_used",
+        UsedSidecars,
+        source=open_ranges(ctx, plan.source, pin),
+        settings=ctx.settings(RasterSettings),
+        **{sidecar.kind: path for sidecar, path in (_stage(ctx, sidecar) for sidecar in sidecars)},
+    )
+    if found.kinds:
+        return plan.model_copy(update={"sidecars": sidecars})
+    return plan.model_copy(update={"pin": pin, "warnings": (*plan.warnings, *found.notices)})
 
 
 def find_sidecars(ctx: Context, source: str, given: tuple[str, ...]) -> Iterator[Sidecar]:
@@ -111,17 +132,25 @@ def find_sidecars(ctx: Context, source: str, given: tuple[str, ...]) -> Iterator
             yield Sidecar(kind=kind, address=address)
 
 
+def find_versions(
+    ctx: Context, source: dict[str, str], sidecars: tuple[Sidecar, ...], expected: dict[str, str] | None
+) -> dict[str, str]:
+    """The versions of a source and its sidecars by address; `source.changed` if one is not as expected."""
+    versions = source | {each.address: ctx.storage.stat(each.address).tag for each in sidecars}
+    for address, version in (expected or {}).items():
+        if versions.get(address) != version:
+            raise source_changed(address)
+    return versions
+
+
 def _list_beside(ctx: Context, source: str) -> Iterator[str]:
     """The addresses of sidecars in the folder of a source; none beside an upload, which is alone in its folder."""
     at = parse_address(source)
     folder, name = PurePosixPath(at.path).parent, at.name
     if folder.parts[:1] == ("uploads",):
         return
-    stem = PurePosixPath(name).stem
-    for lower in sidecar_names(name):
-        ending = lower.removeprefix(name.lower() if lower.startswith(name.lower()) else stem.lower())
-        begin = name if lower.startswith(name.lower()) else stem
-        address = f"{at.tier}://{folder / (begin + ending)}"
+    for beside in names_beside(name):
+        address = f"{at.tier}://{folder / beside}"
         with suppress(AnabranchError):  # it does not exist or can't be checked: no reason to fail
             ctx.storage.stat(address)
             yield address

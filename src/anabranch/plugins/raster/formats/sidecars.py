@@ -41,8 +41,14 @@ class Additions:
     descriptions: dict[int, str] = field(default_factory=dict)
     units: dict[int, str] = field(default_factory=dict)
     scales: dict[int, tuple[float, float]] = field(default_factory=dict)
+    used: set[SidecarKind] = field(default_factory=set)
     applied: list[str] = field(default_factory=list)
     notices: list[Notice] = field(default_factory=list)
+
+    def apply(self, kind: SidecarKind, what: str) -> None:
+        """Note what is used of a sidecar."""
+        self.used.add(kind)
+        self.applied.append(what)
 
     def skip(self, path: Path, reason: str) -> None:
         """Note that a sidecar is not used."""
@@ -68,10 +74,10 @@ def _add_transform(found: Additions, src: DatasetReader, world: Path | None, aux
     needed = src.transform.is_identity and not src.gcps[0]
     if needed and world is not None:
         found.transform = _read_world(world)
-        found.applied.append(f"the geotransform of {show_text(world.name)}")
+        found.apply("world", f"the geotransform of {show_text(world.name)}")
     elif needed and aux is not None and (text := aux.values.get("GeoTransform")):
         found.transform = _read_geotransform(text)
-        found.applied.append("the geotransform of .aux.xml")
+        found.apply("aux", "the geotransform of .aux.xml")
     elif world is not None and not needed:
         theirs = _try_world(world)
         if theirs is None or not theirs.almost_equals(src.transform, 1e-3 * abs(src.transform.a)):
@@ -113,13 +119,13 @@ def _add_crs(found: Additions, src: DatasetReader, prj: Path | None, aux: AuxMet
         with prj.open("rb") as file:
             found.crs = _parse_wkt(file.read(MAX_WKT_CHARS + 1).decode("utf-8", "replace"))
         if found.crs is not None:
-            found.applied.append(f"the CRS of {show_text(prj.name)}")
+            found.apply("prj", f"the CRS of {show_text(prj.name)}")
             return
         found.skip(prj, "it is not the WKT of a CRS")
     if aux is not None and (text := aux.values.get("SRS")):
         found.crs = _parse_wkt(text)
         if found.crs is not None:
-            found.applied.append("the CRS of .aux.xml")
+            found.apply("aux", "the CRS of .aux.xml")
 
 
 def _parse_wkt(text: str) -> CRS | None:
@@ -158,7 +164,7 @@ def _add_mask(found: Additions, src: DatasetReader, mask: Path | None) -> None:
             found.skip(mask, f"it has {theirs.count} bands, and a COG has one mask for all bands")
             return
     found.mask = mask
-    found.applied.append(f"the mask of {show_text(mask.name)}")
+    found.apply("mask", f"the mask of {show_text(mask.name)}")
 
 
 def _read_aux(found: Additions, path: Path | None) -> AuxMetadata | None:
@@ -187,13 +193,13 @@ def _add_bands(found: Additions, src: DatasetReader, aux: AuxMetadata) -> None:
         if own == (1, 0) and (scale, offset) != (1, 0) and scale and offset is not None:
             found.scales[index] = (scale, offset)
     if found.descriptions or found.units or found.scales:
-        found.applied.append("names, units and scales of bands of .aux.xml")
+        found.apply("aux", "names, units and scales of bands of .aux.xml")
     nodata = {values["NoDataValue"] for band in aux.bands.values() if "NoDataValue" in (values := band.values)}
     if len(nodata) == 1 and mask_kind(src) == "none" and found.mask is None:
         value = _number(nodata.pop(), finite=False)
         if value is not None and fits(value, src.dtypes[0]):
             found.nodata = value
-            found.applied.append("the nodata value of .aux.xml")
+            found.apply("aux", "the nodata value of .aux.xml")
 
 
 def _number(text: str, *, finite: bool = True) -> float | None:

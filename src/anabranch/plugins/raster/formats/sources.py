@@ -4,7 +4,7 @@ from anabranch.engine.worker.context import Context
 from anabranch.plugins.raster.files.codecs import missing_codec
 from anabranch.plugins.raster.files.tiff import read_images
 from anabranch.plugins.raster.settings import RasterSettings
-from anabranch.storage.ranges import Ranges
+from anabranch.storage.ranged_object import Ranges
 from anabranch.storage.tiers import Stat
 
 __all__ = ["open_ranges", "pin_source"]

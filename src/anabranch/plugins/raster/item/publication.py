@@ -1,9 +1,8 @@
 """What a verified raster is published with: its objects, the facts of its STAC item, and a report."""
 
-import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import NamedTuple
 
 from anabranch.canonical import JsonObject, canonical, sha256
@@ -21,6 +20,7 @@ from anabranch.plugins.raster.handler_models import (
 from anabranch.plugins.raster.models import Band, Compared, Inspected, Kind, Notice, Profile, Validated
 from anabranch.plugins.stac import facts
 from anabranch.plugins.stac.facts import Output, RasterItem, Render
+from anabranch.storage.filenames import make_slug
 
 __all__ = [
     "ASSETS",
@@ -31,15 +31,14 @@ __all__ = [
     "find_span",
     "name_cog",
     "name_item",
+    "publish_verified",
     "put_output",
     "slug",
-    "write_report",
 ]
 
 COG_TYPE = "image/tiff; application=geotiff; profile=cloud-optimized"
 ASSETS = {Profile.ANALYSIS: "data", Profile.VISUALIZATION: "visual", Profile.ARCHIVE: "archive"}
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-MAX_SLUG_CHARS = 60
 
 
 class Span(NamedTuple):
@@ -53,27 +52,45 @@ class Span(NamedTuple):
 def collect_outputs(
     params: VerifyParams, ctx: Context, first: Inspected, compared: Sequence[Compared], thumbnail: Path
 ) -> Verified:
-    """Store the thumbnail and the report, and describe all outputs and the item, which shows the first COG."""
-    raster = params.raster
-    span, notices = find_span(params.datetime, raster, params.modified)
-    warnings = (*params.notices, *raster.warnings, *notices)
+    """Describe the COGs and the item, which shows the first one, and store the report."""
+    cogs = [VerifiedCog(**cog.model_dump(), verified=each) for cog, each in zip(params.cogs, compared, strict=True)]
+    outputs = [_cog_output(params.raster.name, cog) for cog in params.cogs]
+    return publish_verified(params, ctx, first, cogs, outputs, thumbnail)
+
+
+def publish_verified(
+    params: ItemParams,
+    ctx: Context,
+    first: Inspected,
+    cogs: Sequence[VerifiedCog],
+    made: Iterable[Output],
+    thumbnail: Path,
+    complete: Callable[[Report], Report] = lambda report: report,
+) -> Verified:
+    """Store the thumbnail and the report, which may be completed, and describe the item with all outputs."""
+    span, notices = find_span(params.datetime, params.raster, params.modified)
+    warnings = (*params.notices, *params.raster.warnings, *notices)
     report = Report(
         source=SourceFile(address=params.source, sha256=params.sha256),
-        raster=raster,
+        raster=_without_work_files(params.raster),
         target_crs=params.target_crs,
-        cogs=tuple(
-            VerifiedCog(**cog.model_dump(), verified=each) for cog, each in zip(params.cogs, compared, strict=True)
-        ),
+        cogs=tuple(cogs),
         warnings=warnings,
         software=first.software,
     )
     outputs = (
-        *(_cog_output(raster.name, cog) for cog in params.cogs),
+        *made,
         put_output(ctx, thumbnail, "thumbnail", "image/png"),
-        put_output(ctx, write_report(ctx.scratch / "report.json", report), "report", "application/json"),
+        put_output(ctx, _write_report(ctx.scratch / "report.json", complete(report)), "report", "application/json"),
     )
     item = describe_item(params, first, span, outputs)
     return Verified(outputs=outputs, item=item, warnings=warnings, report=outputs[-1].href)
+
+
+def _without_work_files(raster: Validated) -> Validated:
+    """The facts for readers: the copy in the work area is removed after the job."""
+    origin = raster.origin and raster.origin.model_copy(update={"stored": None})
+    return raster.model_copy(update={"origin": origin})
 
 
 def find_span(given: str | None, raster: Validated, modified: datetime) -> tuple[Span, tuple[Notice, ...]]:
@@ -107,7 +124,7 @@ def describe_item(params: ItemParams, cog: Inspected, span: Span, outputs: Seque
         start_datetime=span.start,
         end_datetime=span.end,
         outputs=list(outputs),
-        source=facts.Source(sha256=params.sha256, name=raster.name),
+        source=facts.Source(sha256=params.sha256, name=raster.name, address=params.source, versions=params.versions),
         software=cog.software,
         renders={"default": _render(raster, cog, ASSETS[params.profiles[0]])},
     )
@@ -118,7 +135,7 @@ def name_item(params: ItemParams) -> str:
     identity = canonical({  # the keys never change
         "source": params.sha256,
         "kind": params.raster.kind,
-        "crs": params.raster.mends.crs,
+        "crs": params.raster.repairs.crs,
         "target_crs": params.target_crs,
         "tiers": list(params.profiles),
         "datetime": params.datetime,
@@ -151,8 +168,7 @@ def name_cog(name: str, profile: Profile, part: str = "", extension: str = "tif"
 
 def slug(name: str) -> str:
     """The name of a file, without its extension, as it may be used in ids and file names."""
-    plain = re.sub(r"[^A-Za-z0-9_]+", "-", PurePosixPath(name).stem).strip("-_")
-    return plain[:MAX_SLUG_CHARS].rstrip("-_") or "raster"
+    return make_slug(name) or "raster"
 
 
 def _describe_band(band: Band) -> facts.Band:
@@ -200,7 +216,6 @@ def put_output(ctx: Context, path: Path, kind: str, media_type: str) -> Output:
     )
 
 
-def write_report(path: Path, report: Report) -> Path:
-    """The report as a file."""
+def _write_report(path: Path, report: Report) -> Path:
     path.write_text(report.model_dump_json(indent=2) + "\n")
     return path

@@ -49,7 +49,7 @@ __all__ = ["generate_tiling_scheme", "process_tile", "process_tile_batch", "veri
 
 QUEUE = "raster"
 MB = 1_000_000
-MAX_TILES = 800  # that one item can list, and one result of a task hold
+MAX_PLANNED_TILES = 800  # that one item can list, and one result of a task hold
 # A tile is rewritten, then copied with temporary overviews: its pixels twice, and a third of them.
 DISK_SHARE = 7 / 3
 
@@ -62,13 +62,13 @@ def generate_tiling_scheme(params: SchemeParams, ctx: Context) -> Scheme:
         ctx,
         "plan",
         Grid,
-        source=fetch_again(ctx, params, verify=True),  # tiles are compared with the copy, so that is compared once
+        source=fetch_again(ctx, params),
         options=params.options(params.tiers[0], settings.raster_memory_mb),
         limits=TileLimits(
             wanted_bytes=settings.raster_tile_mb * MB,
             min_pixels=settings.raster_tile_min_pixels,
             max_pixels=max(settings.raster_tile_min_pixels, settings.raster_tile_max_pixels),
-            max_tiles=MAX_TILES // len(params.tiers),
+            max_tiles=MAX_PLANNED_TILES // len(params.tiers),
         ),
     )
     return Scheme(grid=grid, tiles=tuple(tile for tier in params.tiers for tile in cut_tiles(grid, tier)))

@@ -7,7 +7,7 @@ from pydantic import JsonValue
 
 from anabranch.contract.mosaic import MOSAIC_TYPE, MosaicDocument, Overview, StoredFile
 from anabranch.engine.worker.context import Context
-from anabranch.plugins.raster.handler_models import SourceFile, Verified, VerifiedCog
+from anabranch.plugins.raster.handler_models import Verified, VerifiedCog
 from anabranch.plugins.raster.item.publication import (
     ASSETS,
     COG_TYPE,
@@ -15,8 +15,7 @@ from anabranch.plugins.raster.item.publication import (
     describe_item,
     find_span,
     name_cog,
-    put_output,
-    write_report,
+    publish_verified,
 )
 from anabranch.plugins.raster.models import Profile
 from anabranch.plugins.raster.tiles.handler_models import Mosaic, MosaicParams, MosaicReport, TileReport
@@ -27,33 +26,25 @@ __all__ = ["collect_mosaics", "put_document", "put_file", "put_overview", "put_t
 
 
 def collect_mosaics(params: MosaicParams, ctx: Context, mosaics: Sequence[Mosaic], thumbnail: Path) -> Verified:
-    """Store the thumbnail and the report, and describe all outputs and the item, which shows the first mosaic."""
-    span, notices = find_span(params.datetime, params.raster, params.modified)
-    warnings = (*params.notices, *params.raster.warnings, *notices)
-    report = MosaicReport(
-        source=SourceFile(address=params.source, sha256=params.sha256),
-        raster=params.raster,
-        target_crs=params.target_crs,
-        cogs=tuple(
-            VerifiedCog(
-                tier=one.tier,
-                **one.document.overview.model_dump(include=set(StoredFile.model_fields)),
-                verified=one.overview,
-            )
-            for one in mosaics
-        ),
-        warnings=warnings,
-        software=mosaics[0].inspected.software,
-        grid=params.scheme.grid,
-        tiles=tuple(TileReport(tile=one.tile, written=one.written) for mosaic in mosaics for one in mosaic.tiles),
+    """Describe the mosaics, their tiles and the item, which shows the first mosaic, and store the report."""
+    cogs = [
+        VerifiedCog(
+            tier=one.tier,
+            **one.document.overview.model_dump(include=set(StoredFile.model_fields)),
+            verified=one.overview,
+        )
+        for one in mosaics
+    ]
+    tiles = tuple(TileReport(tile=one.tile, written=one.written) for mosaic in mosaics for one in mosaic.tiles)
+    return publish_verified(
+        params,
+        ctx,
+        mosaics[0].inspected,
+        cogs,
+        (output for mosaic in mosaics for output in _list_outputs(params.raster.name, mosaic)),
+        thumbnail,
+        lambda report: MosaicReport(**dict(report), grid=params.scheme.grid, tiles=tiles),
     )
-    outputs = (
-        *(output for mosaic in mosaics for output in _list_outputs(params.raster.name, mosaic)),
-        put_output(ctx, thumbnail, "thumbnail", "image/png"),
-        put_output(ctx, write_report(ctx.scratch / "report.json", report), "report", "application/json"),
-    )
-    item = describe_item(params, mosaics[0].inspected, span, outputs)
-    return Verified(outputs=outputs, item=item, warnings=warnings, report=outputs[-1].href)
 
 
 def put_tile_items(params: MosaicParams, ctx: Context, mosaics: Sequence[Mosaic], verified: Verified) -> JsonValue:

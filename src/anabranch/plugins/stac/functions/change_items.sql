@@ -1,6 +1,6 @@
 -- Change what readers see of some items of a collection: publish, withdraw, restore or roll back, as
 -- app.act_on_publications says; no row where there is no such collection. _alone: the whole catalog is locked, because
--- pgstac makes or changes a partition for them. Answers the collection's document; whether these are its first items; the
+-- pgstac makes or changes a partition for them. Returns the collection's document; whether these are its first items; the
 -- publications that were made; the ids of the items that were as they are given already; the boxes and times of what the
 -- others showed before; and what these show now, where the caller does not know it.
 create function app.change_items(
@@ -26,8 +26,9 @@ begin
     _first := not exists (select from app.catalog_items i where i.collection = _collection);
     _made := app.act_on_publications(
         'item', _action,
-        (select jsonb_agg(x.item || jsonb_build_object('key', _collection || '/' || (x.item ->> 'id')))
-           from jsonb_array_elements(_items) x(item)),
+        case when _items -> 0 ? 'key' then _items else
+            (select jsonb_agg(x.item || jsonb_build_object('key', _collection || '/' || (x.item ->> 'id')))
+               from jsonb_array_elements(_items) x(item)) end,
         _job_id, _owner, _actor, _reason);
     with hidden as (
         delete from app.catalog_items i using app.publications p
@@ -40,11 +41,15 @@ begin
            (select coalesce(jsonb_agg(jsonb_build_object('id', split_part(p.key, '/', 2), 'number', p.number, 'action', p.action,
                                                          'source', p.source, 'shows', s.number) order by p.key), '[]')
               from app.publications p join app.publications s on s.id = p.source where p.id = any(_made)),
-           array(select i.id
+           case when cardinality(_made) = jsonb_array_length(_items) then '{}' else
+           array(select x.id
                    from jsonb_to_recordset(_items) x(id text, body jsonb)
-                   join app.catalog_items i on i.collection = _collection and i.id = x.id and i.document = x.body
-                   join app.publication_keys k on k.kind = 'item' and k.key = _collection || '/' || x.id
-                  where k.current <> all(_made)),
+                  cross join lateral (
+                        select from app.publication_keys k
+                         where k.kind = 'item' and k.key = _collection || '/' || x.id and k.current <> all(_made) offset 0) k
+                  cross join lateral (
+                        select from app.catalog_items i
+                         where i.collection = _collection and i.id = x.id and i.document = x.body offset 0) i) end,
            _former,
            case when _action <> 'publish' then
                (select jsonb_agg(p.body) from app.current_publications p where p.id = any(_made)) end;

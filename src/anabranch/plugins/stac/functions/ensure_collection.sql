@@ -1,8 +1,9 @@
 -- Make a collection, or change of one that is there what the caller says of it. Its extent is its items', and no caller's
--- (C2). Answers the document as it stands, and whether that is new. Not _alone: nobody is kept waiting, and where there is
+-- (C2). Returns the document as it stands, and whether that is new. Not _alone: nobody is kept waiting, and where there is
 -- something to make or to change that is left, and the answer null.
-create function app.ensure_collection(_document jsonb, _said jsonb, _alone boolean default true)
-returns table (document jsonb, changed boolean) language plpgsql as $$
+create function app.ensure_collection(
+    _document jsonb, _said jsonb, _alone boolean default true, _job_id text default null, _actor text default null
+) returns table (document jsonb, changed boolean) language plpgsql as $$
 declare
     _id constant text := _document ->> 'id';
     _old jsonb;
@@ -19,6 +20,7 @@ begin
     if _new is distinct from _old then
         insert into app.collections as c (id, document, made_at, changed_at) values (_id, _new, app.now(), app.now())
         on conflict (id) do update set document = excluded.document, changed_at = excluded.changed_at;
+        perform app.record_collection(_id, 'publish', _new, _job_id, _actor, null);
     end if;
     return query select _new, _new is distinct from _old;
 end;

@@ -31,7 +31,7 @@ SIGNS = frozenset("+-*/%^<>=!|")
 VALUES = frozenset({"+", "-", "*", "/", "%", "^", "div", "casei", "accenti", "upper", "lower"})
 TEMPORAL = ("t_", "anyinteracts")
 DATETIME = ("datetime", "properties.datetime")
-# For an item with only a moment, pgstac takes both for it.
+# For an item that has only `datetime`, pgstac uses it as start and end.
 ITEM_INTERVAL = {"interval": [{"property": "start_datetime"}, {"property": "end_datetime"}]}
 SHOWN_ONLY = "proj:epsg"  # added to items for clients that know only this
 EXAMPLE = "Write a comparison, like eo:cloud_cover < 10, or several joined by `and` and `or`."

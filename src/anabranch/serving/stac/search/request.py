@@ -1,6 +1,6 @@
 """Checks searches of the STAC API, in the query or the body."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from urllib.parse import unquote_plus
 
 from fastapi import Request
@@ -13,7 +13,7 @@ from anabranch.serving.stac.search.bounds import BOUNDS, refuse
 from anabranch.serving.stac.search.cql2 import check_filter, check_property, check_values
 from anabranch.serving.stac.search.geojson import check_bbox, check_geometry
 
-__all__ = ["check_request"]
+__all__ = ["READ", "check_query", "check_request"]
 
 CRS84 = "http://www.opengis.net/def/crs/OGC/1.3/CRS84"
 MAX_DATETIME_CHARS = 100
@@ -28,7 +28,12 @@ async def check_request(request: Request) -> None:
         given = given if isinstance(given, dict) else {}
         refuse_unknown(given, body_names(dependant), "catalog.query")
         _check(given)
-    for name, text in request.query_params.multi_items():
+    check_query(request.query_params.multi_items())
+
+
+def check_query(given: Iterable[tuple[str, str]]) -> None:
+    """Refuse parameters of a query that no parser or database should see; a filter is checked where it is parsed."""
+    for name, text in given:
         _check({name: READ.get(name, str)(text)})
 
 

@@ -1,4 +1,4 @@
-"""Dates and timestamps in filters: pgstac's comparisons take a property for text, its temporal operators for a time."""
+"""Dates and timestamps in filters: pgstac compares properties as text; only temporal operators parse them as times."""
 
 import re
 from collections.abc import Mapping

@@ -23,7 +23,6 @@ from anabranch.serving.tiles.mosaic.vrt import Part, compose
 
 __all__ = ["MosaicReader", "open_mosaic", "open_reader"]
 
-MAX_TILES = 50  # that one request may open
 EDGE_POINTS = 21
 # What the kernels of resampling read around a request, and how far its edges bend between the transformed points.
 MARGIN_PIXELS, MARGIN_SHARE = 8, 0.02
@@ -99,12 +98,13 @@ class MosaicReader(GeoTiff):
     def _find_tiles(self, span: Span | None, ratio: float) -> Sequence[MosaicTile]:
         tiles = self.input.document.tiles
         found = [tile for tile in tiles if span is None or _touches(tile, span, MARGIN_PIXELS * max(1.0, ratio))]
-        if len(found) > MAX_TILES:
+        if len(found) > self.max_files:
             raise InputError(
                 "raster.assets",
-                f"the request needs {len(found)} tiles of the mosaic, and the limit is {MAX_TILES}",
+                f"the request needs {len(found)} tiles of the mosaic, and the limit is {self.max_files}",
                 remedy="Request a smaller area, or fewer pixels: then the overview of the mosaic is read.",
             )
+        self.opened_files += len(found)
         return found
 
     def _find_span(self, bbox: Span, target: CRS, options: Mapping[str, Any]) -> Span | None:

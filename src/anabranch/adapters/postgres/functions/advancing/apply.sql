@@ -1,7 +1,7 @@
--- Apply what a right's holder planned, and spend the right: states, lanes and events in one commit (E17).
--- SQL holds no graph rule. Answers null when the right was lost, false when the job moved on since it was read
--- (plan again), true when applied; and the rights that came of it at once. The job is locked without its key: reports
--- that make a right refer to it while they hold lanes, and must not wait here.
+-- Apply what the holder of an advance right planned, and spend the right: states, lanes and events in one commit (E17).
+-- SQL holds no graph rule. Returns null if the right was lost, false if the job changed since it was read (plan again),
+-- true if applied; and the advance rights that it created. The job is locked without its key: reports that create a right
+-- refer to it while they hold lanes, and must not wait here.
 create function app.apply(_right bigint, _session bigint, _takes integer, _version integer, _transitions jsonb)
 returns table (applied boolean, rights bigint[]) language plpgsql as $$
 declare

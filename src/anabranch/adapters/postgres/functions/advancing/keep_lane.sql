@@ -1,6 +1,6 @@
--- Reopen a node's lane of the last generation: what completed is copied, all else is due at once and goes on from its
--- last attempt and what that saved (E3, E4, W5). The old lane stays closed, so that what was claimed from it reports in vain. A lane with nothing
--- left to try is closed at once and gives its right; opening it twice is a no-op. Answers that right, or null.
+-- Reopen a node's lane of the last generation: what completed is copied, everything else is due at once and continues from
+-- its last attempt and checkpoint (E3, E4, W5). The old lane stays closed, so reports of its claims are stale. A lane with
+-- nothing left to try is closed at once and creates its advance right; opening it twice is a no-op. Returns that right or null.
 create function app.keep_lane(_job bigint, _generation integer, _node text, _session bigint)
 returns bigint language plpgsql as $$
 declare

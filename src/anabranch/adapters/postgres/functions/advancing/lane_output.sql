@@ -1,6 +1,6 @@
--- The output of a node with many tasks: how many completed and failed, and the results in order, each {"value"} or, where
--- it was put aside, {"reference"}: no result is taken for a reference (G7). Results that are longer than _most characters
--- together are left out, and where to find them is said instead.
+-- The output of a node with many tasks: how many completed and failed, and the results in order, each {"value"} or, if it is
+-- in object storage, {"reference"}, so that a result can't be confused with a reference (G7). Results that are longer than
+-- _most characters together are left out; the output says where they are.
 create function app.lane_output(_lane bigint, _most bigint) returns jsonb language plpgsql stable as $$
 declare
     _output jsonb;

@@ -1,7 +1,7 @@
 -- Open a node's lane with its tasks, whole or not at all (E11). Opening it twice is a no-op; one of width 0 is closed
 -- at once and gives its right. Where the tasks of the node named in `heir_of` handed parameters over, its policy names
 -- their lane: all of them have ended, so that this is known for good; and so is how much data a task brings to its claim.
--- Answers that right, or null.
+-- Returns that right, or null.
 create function app.open_lane(_job bigint, _generation integer, _open jsonb, _session bigint)
 returns bigint language plpgsql as $$
 declare

@@ -1,5 +1,5 @@
 -- Open a gate or a wait. One whose signal came before, or whose time is up already, gives its right at once; else
--- app.signal or app.end_waits does. Answers that right, or null.
+-- app.signal or app.end_waits does. Returns that right, or null.
 create function app.open_wait(_job bigint, _open jsonb, _session bigint) returns bigint language plpgsql as $$
 declare
     _node text := _open ->> 'node';

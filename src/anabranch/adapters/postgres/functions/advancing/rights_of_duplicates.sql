@@ -1,4 +1,4 @@
--- The rights that reports made whose reply was lost: the session holds them without knowing.
+-- The advance rights of reports whose reply was lost: the session holds them and does not know it.
 create function app.rights_of_duplicates(_session bigint, _reports jsonb, _answers text[]) returns bigint[]
 language plpgsql stable as $$
 begin

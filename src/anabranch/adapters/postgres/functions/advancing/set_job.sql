@@ -1,5 +1,6 @@
--- Move a job to a state, with its event. A terminal one closes every open lane: nothing more is claimed, and what still
--- runs reports in vain (E7); and it is noted for the job that waits for it, and counted. The result is given, or it is the outputs of the nodes named. The caller holds the job's row.
+-- Move a job to a state, with its event. A terminal state closes every open lane: nothing more is claimed, and reports of
+-- running tasks are stale (E7); it is recorded for the job that waits for it, and counted. The result is given, or it is the
+-- outputs of the nodes named. The caller holds the job's row.
 create function app.set_job(_job bigint, _change jsonb) returns void language plpgsql as $$
 declare
     _state app.job_state := (_change ->> 'state')::app.job_state;

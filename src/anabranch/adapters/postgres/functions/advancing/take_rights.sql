@@ -1,6 +1,7 @@
--- Take rights to advance that are free: never taken, given back and due again, or taken by one whose lease or session
--- ended; and those of gates and waits whose time is up, unless the clock has passed _before: then it stepped. One whose
--- holder ended is in trouble from then on: it may be what ended it. A dead session takes nothing (E3).
+-- Take advance rights that are free: never taken, given back and due again, or held by a session that ended or whose lease
+-- did; and those of gates and waits whose time has come, but not if the clock is later than _before, which means that it was
+-- set forward. A right whose holder ended counts as troubled from then on: it may be the cause. A dead session takes
+-- nothing (E3).
 create function app.take_rights(_session bigint, _limit integer, _before timestamptz default null)
 returns table (right_id bigint, takes integer) language plpgsql as $$
 declare

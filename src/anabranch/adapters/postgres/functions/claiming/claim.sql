@@ -1,9 +1,9 @@
--- Take tasks for a session, due again or fresh, from the most urgent lane that was served longest ago (E22): at most
--- _limit, but of handlers in _fast, which says how many of each are taken ahead, as many as fit into one such share.
--- A claim is of at most 32 lanes and brings about 8 MB, or one task however large. Lanes that others are at are passed over; with _wait, the first is waited for when nothing else was found.
+-- Claim tasks for a session, due again or new, from the most urgent lane that was served longest ago (E22): at most _limit,
+-- or, for handlers in _fast (handler: how many to prefetch), up to that many. A claim is of at most 32 lanes and about
+-- 8 MB, or one task of any size. Locked lanes are skipped; with _wait, the first is waited for if nothing else was found.
 -- A session that drains gets nothing; a lane for which a limit leaves no room is held back, so that each is met once.
 -- The token is drawn for each call and part of the fence (E3): no claim of another history of the database has it.
--- Answers {"token": token, "lanes": {id: facts}, "fresh": [[lane, first index, count, [[index, key, handler, parameters], …]], …],
+-- Returns {"token": token, "lanes": {id: facts}, "fresh": [[lane, first index, count, [[index, key, handler, parameters], …]], …],
 -- "tasks": [[lane, index, attempt, failures, crashes, key, handler, parameters, predecessor, checkpoint?], …],
 -- "metadata": [[lane, index, metadata], …]}, or null. A dead session gets an error (AN001).
 -- Its plans and those of its parts are pinned: nothing depends on what the planner knows of tables that fill and empty.

@@ -1,6 +1,6 @@
 -- Take one task, where a claim of many failed. A lane from which none can be taken is held back until the next sweep lets
 -- it go, so that one bad row hurts only itself (E10); one for which a limit leaves no room is passed over, as by app.claim.
--- Answers as app.claim does.
+-- Returns as app.claim does.
 create function app.claim_apart(_session bigint, _queues text[]) returns jsonb language plpgsql as $$
 declare
     _limited boolean := exists (select from app.limits);

@@ -1,5 +1,5 @@
--- Claimed tasks with what each has of its own, as app.claim answers them. What a task was handed stands below its own
--- parameters. What an earlier attempt saved stands last, where one did: [phase, state, attempt].
+-- Claimed tasks with their own values, in the form that app.claim returns. A task's own parameters override those handed over
+-- to it. The checkpoint of an earlier attempt, if there is one, comes last: [phase, state, attempt].
 create function app.describe_claims(_lanes bigint[], _indexes integer[]) returns jsonb language plpgsql stable as $$
 begin
     return case when _lanes = '{}' then '[]' else (

@@ -1,6 +1,5 @@
--- Make lanes claimable in which the time of a task's next attempt has come and there is room for it: a claim takes from
--- them and waits for no other. So a lane that is held back, from which none can take, stays as it is. Lanes that others
--- are at are left to them.
+-- Mark lanes as claimable whose next retry is due and that have room for it; a claim then takes from them without waiting.
+-- A lane that is held back by a limit stays as it is. Locked lanes are skipped.
 create function app.ripen(_queues text[]) returns void language plpgsql as $$
 begin
     update app.lanes l set ripe = true

@@ -1,5 +1,5 @@
 -- Claim tasks of a lane whose next attempt is due, those first that waited longest, and note when the next one is.
--- The caller holds the lane and counts what runs. Answers their indexes.
+-- The caller holds the lane and counts what runs. Returns their indexes.
 create function app.take_due(_lane bigint, _session bigint, _token bigint, _limit integer) returns integer[] language plpgsql as $$
 declare
     _rows tid[];

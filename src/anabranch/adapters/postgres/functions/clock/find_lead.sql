@@ -1,5 +1,5 @@
--- How far ahead of the server's clock the latest time is that was noted of what goes on: it was ahead itself then, and
--- nobody saw it step back. Null where nothing is noted.
+-- How far the newest recorded time of running work is ahead of the server's clock, because the clock was set back unnoticed.
+-- Null if no time is recorded.
 create function app.find_lead() returns interval language sql stable as $$
     select greatest(
                (select max(s.beat_at) from app.sessions s where s.dead_at is null),

@@ -1,7 +1,7 @@
--- Cancel a job: the job, its nodes and its lanes in one commit, so that nothing more of it is dispatched and what runs
--- reports in vain (E7). _by: who does it, which the event names (P7); null where the engine does. Answers no state when
--- there is no such job, else the state it is in now, where a terminal one stays (E5); and whether this call cancelled it:
--- of several at once, exactly one did.
+-- Cancel a job: the job, its nodes and its lanes in one commit, so that nothing more of it is dispatched and reports of
+-- running tasks are stale (E7). _by: who cancels it, which the event names (P7); null for the engine. Returns no state if
+-- there is no such job, else its state now, where a terminal one stays (E5); and whether this call cancelled it: of several
+-- at once, exactly one did.
 create function app.cancel_job(
     _job_id text, _reason text, _by text, out state app.job_state, out changed boolean
 ) language plpgsql as $$

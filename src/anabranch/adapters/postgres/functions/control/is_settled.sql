@@ -1,5 +1,4 @@
--- Whether nothing of a job that ended is in anybody's hand: no task runs, waits to be tidied or is a job, and no right is
--- left.
+-- Whether nothing of an ended job is left: no task is running, waiting for cleanup or a child job, and there is no advance right.
 create function app.is_settled(_job bigint) returns boolean language plpgsql stable
 set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
 begin

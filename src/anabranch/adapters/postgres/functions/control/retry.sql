@@ -1,6 +1,6 @@
 -- Begin a new generation of a job that has ended (E5): the nodes named are pending again, those of _kept go on with the
 -- results they have, and the right to start is the session's. What the old generation left behind is history: its lanes
--- are superseded and stay closed, its rights are gone. Answers `missing`, `open` (it has not ended), `child` (another job
+-- are superseded and stay closed, its rights are gone. Returns `missing`, `open` (it has not ended), `child` (another job
 -- runs it), `older` (not the newest of its parameters), `moved` (it changed since it was read) or `retried`.
 create function app.retry(
     _job_id text, _version integer, _nodes text[], _kept text[], _data jsonb, _session bigint,

@@ -1,5 +1,5 @@
 -- Give a gate the signal that it waits for. The first signal of a generation counts, also one that comes before the gate is
--- reached. Answers `missing` (no such job), `ended` (the job or the gate is over), `accepted`, `same` (it got
+-- reached. Returns `missing` (no such job), `ended` (the job or the gate is over), `accepted`, `same` (it got
 -- an equal signal before) or `other` (it got another one); and the right to advance, held by the session, if the gate is open.
 create function app.signal(_job_id text, _node text, _payload jsonb, _sender text, _session bigint)
 returns table (verdict text, right_id bigint) language plpgsql as $$

@@ -1,5 +1,5 @@
 -- Keep a new key by the hash of its secret (S5). Keys that ended a month ago are removed, so that the table doesn't
--- grow for ever (O5).
+-- grow forever (O5).
 create function app.make_key(
     _key_id text, _digest bytea, _name text, _owner text, _scope app.key_scope, _lasts interval, _made_by text
 ) returns void language sql as $$

@@ -1,6 +1,6 @@
 -- Hold lanes back that a limit pauses, and let those go for which there is room again, in lanes whose tasks may wait for
 -- a worker only so long, whether or not a worker asks: their time counts while they can be taken (E8). Claims do the
--- same where they come by. Last, what changed for each limit is summed up, whether or not it is claimed from. Answers how
+-- same where they come by. Last, what changed for each limit is summed up, whether or not it is claimed from. Returns how
 -- many lanes were held back.
 create function app.follow_limits() returns integer language plpgsql as $$
 declare

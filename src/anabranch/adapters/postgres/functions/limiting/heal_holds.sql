@@ -1,5 +1,6 @@
--- Let lanes go that a limit holds which is gone. The caller that took the limit away calls it right after, in a commit of its
--- own, again and again while it answers that there were some, for it waits for lanes and claims wait for limits with lanes in hand; the sweeper does for one who died between.
+-- Release lanes held by a limit that was deleted. Whoever deleted it calls this next, in a separate commit, and again while it
+-- returns that there were some: it waits for lanes, and claims wait for limits while they hold lanes. If that process died
+-- in between, the sweeper does it.
 create function app.heal_holds(_batch integer, _from bigint default 0, _to bigint default 9223372036854775807)
 returns integer language sql as $$
     with healed as (

@@ -1,8 +1,7 @@
--- Set or take away what limits a queue, workflow, handler or key; _change has `most`, `paused` and `reason`, or some of
--- them. One that says nothing any more goes; app.heal_holds then lets go what it held. Answers it as it stands; no row:
--- there is none.
--- With a number, what runs is counted once while nothing begins or ends, and claims go by its changes from then on. Nothing
--- else is locked while that is waited for.
+-- Set or remove the limit of a queue, workflow, handler or key; _change has some of `most`, `paused` and `reason`. A limit
+-- without a number or pause is deleted; app.heal_holds then releases what it held. Returns the current row; no row if it is
+-- deleted. With a number, running tasks are counted once while none begins or ends; from then on claims use its changes.
+-- Nothing else is locked meanwhile.
 create function app.limit(_kind text, _name text, _change jsonb, _by text) returns setof app.limits language plpgsql as $$
 declare
     _counted constant boolean := _change ->> 'most' is not null;

@@ -1,5 +1,5 @@
--- Keep every task from beginning or ending until the commit, when those that do have committed. It gives way to them while
--- it waits, in slices below the deadlock timeout; only the last ones are longer, for an autovacuum ends only for those.
+-- Block starts and ends of tasks until the commit, once those under way have committed. It waits in slices shorter than the
+-- deadlock timeout, so that they go first; only the last slices are longer, because an autovacuum ends for no shorter wait.
 -- Every function that writes claims or children locks these tables before lanes and limits.
 create function app.lock_running() returns void language plpgsql as $$
 declare

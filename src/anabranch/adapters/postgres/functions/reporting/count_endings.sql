@@ -1,6 +1,6 @@
 -- Count ended attempts on their lanes, which the caller holds. A lane whose last task ended, or that failed beyond what
 -- it tolerates, is closed and gives its right (E6). One with attempts that did not end their task for a fault is marked for an event.
--- Answers these rights.
+-- Returns these rights.
 create function app.count_endings(_session bigint, _endings app.ending[], _closed bigint[]) returns bigint[]
 language plpgsql as $$
 declare

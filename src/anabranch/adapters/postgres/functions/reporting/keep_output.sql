@@ -1,6 +1,6 @@
 -- Keep what running attempts of a session have printed so far; their reports replace it. An attempt that is not the
 -- current one changes nothing (E3). Claims that another transaction holds are skipped: the heartbeat calls this, and one
--- that waited for a lock could lose its lease. Answers those kept, as [lane, idx].
+-- that waited for a lock could lose its lease. Returns those kept, as [lane, idx].
 -- _printed: [{lane, idx, attempt, token, log}, …].
 create function app.keep_output(_session bigint, _printed jsonb) returns jsonb language plpgsql as $$
 declare

@@ -1,6 +1,6 @@
 -- Note how far tasks of a session are, as their handlers said; an attempt that is not the current one changes nothing
 -- (E3). Claims that another transaction holds are skipped: the heartbeat calls this, and one that waited for a lock could
--- lose its lease. Answers those noted, as [lane, idx], so that others can be sent again.
+-- lose its lease. Returns those noted, as [lane, idx], so that others can be sent again.
 -- _said: [{lane, idx, attempt, token, progress}, …].
 create function app.progress(_session bigint, _said jsonb) returns jsonb language plpgsql as $$
 declare

@@ -1,7 +1,7 @@
--- Add the ends of jobs to the sums by workflow and state. There are sums of at most _workflows workflows, the first that
--- came; what others add goes to the workflow named '', for a reader gives each a series of its own. When one
--- comes and there is no place, those whose workflow has no definition any more give up theirs, and '' takes over their
--- sums, so that the sum of all never falls. One sweeper does it at a time, and none waits. Answers how many ends there were.
+-- Add the ends of jobs to the totals by workflow and state. At most _workflows workflows have their own total, those that came
+-- first; all others count under '', because each total is a metric of its own. When a new one comes and there is no room,
+-- workflows that have no definition any more lose theirs to '', so that the sum of all never falls. One sweeper does it at a
+-- time, and none waits. Returns how many ends there were.
 create function app.sum_endings(_workflows integer, _batch integer) returns integer language plpgsql as $$
 declare
     _summed integer;

@@ -1,7 +1,7 @@
 -- Remove what the tasks of purged jobs left, lane by lane in the order of their indexes: at most _rows rows, and no more
 -- once they have _bytes, so that the transaction is short whatever there is; one task goes whole. A lane knows how far it
 -- is cleared, so no slice steps over the dead rows of the one before. Lanes that another clears are passed over.
--- Answers how many rows there were.
+-- Returns how many rows there were.
 create function app.clear_remains(_jobs bigint[], _rows integer, _bytes bigint) returns integer language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 declare

@@ -1,7 +1,7 @@
 -- Remove the files of publications that were replaced longer ago than _revisions, or withdrawn longer ago than _withdrawn;
 -- their objects are to be removed if a job made them (others stay: they may be somebody's originals), and their history
 -- stays. The key of each is locked, so that nobody brings it back
--- meanwhile; keys that others hold wait for the next round. Answers how many publications there were.
+-- meanwhile; keys that others hold wait for the next round. Returns how many publications there were.
 create function app.expire_publications(_revisions interval, _withdrawn interval, _batch integer)
 returns integer language plpgsql as $$
 declare
@@ -22,6 +22,8 @@ begin
          where f.publication = _former.publication
            and f.hidden_at < app.now() - case when f.withdrawn then _withdrawn else _revisions end;
         continue when not found;
+        perform app.lock_objects(array(
+            select f.key from app.published_files f where f.publication = _former.publication));
         with gone as (
             delete from app.published_files f where f.publication = _former.publication returning f.tier, f.key)
         insert into app.expired_objects (tier, key)

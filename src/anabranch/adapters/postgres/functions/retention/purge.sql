@@ -2,7 +2,7 @@
 -- commit, so that it is there whole or not at all. The rows of its tasks, which nothing shows any more, remain to be
 -- cleared. Of the _look jobs after _after, in the order they were made, at most _jobs are purged, and fewer where they have
 -- _rows events. A child stays while its parent is there. Jobs that others hold wait for the next round.
--- Answers how many were purged and after which job to go on, or null when all that follow are younger.
+-- Returns how many were purged and after which job to go on, or null when all that follow are younger.
 create function app.purge(
     _age interval, _after bigint, _look integer, _jobs integer, _rows integer, out purged integer, out last bigint
 ) language plpgsql as $$

@@ -1,4 +1,4 @@
--- Remove keys that have expired, the oldest first and at most so many (O5). Answers how many.
+-- Remove keys that have expired, the oldest first and at most so many (O5). Returns how many.
 create function app.purge_idempotency_keys(_batch integer) returns integer language sql as $$
     with old as (
         select k.scope, k.key from app.idempotency_keys k

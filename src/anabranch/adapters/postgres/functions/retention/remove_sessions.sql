@@ -1,4 +1,4 @@
--- Remove sessions that died longer ago than _age and hold nothing. Answers how many.
+-- Remove sessions that died longer ago than _age and hold nothing. Returns how many.
 create function app.remove_sessions(_age interval, _batch integer) returns integer language sql as $$
     with old as (
         select s.id from app.sessions s

@@ -1,4 +1,4 @@
--- Remove tombstones of jobs that were purged longer ago than _age and have left nothing. Answers how many.
+-- Remove tombstones of jobs that were purged longer ago than _age and have left nothing. Returns how many.
 create function app.remove_tombstones(_age interval, _batch integer) returns integer language sql as $$
     with old as (
         select t.job from app.tombstones t

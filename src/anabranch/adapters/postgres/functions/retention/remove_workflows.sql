@@ -1,6 +1,6 @@
 -- Remove definitions older than _age that no job names, and no definition as a part. A submission finds or writes its
 -- definition first and its job later in the same transaction, so they are removed only while no submission is under way;
--- otherwise the next round does it. Answers how many.
+-- otherwise the next round does it. Returns how many.
 create function app.remove_workflows(_age interval, _batch integer) returns integer language plpgsql as $$
 declare
     _removed integer;

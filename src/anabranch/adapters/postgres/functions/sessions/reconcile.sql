@@ -1,7 +1,7 @@
 -- Give back what a session holds by the tables but not in hand: claims and rights whose reply was lost. Without this
--- they would hang for ever, for their session lives. Free of charge. By default those that are younger than a third of
+-- they would hang forever, for their session lives. Free of charge. By default those that are younger than a third of
 -- the lease are left alone, for their reply may be on its way; _age says otherwise. Rights come last, as in a cancel; one
--- that is being spent at this moment is not lost. Answers how many tasks there were.
+-- that is being spent at this moment is not lost. Returns how many tasks there were.
 -- _in_hand: as in app.beat; _rights: those in hand; _read_at: when they were in hand, where the call may come late.
 create function app.reconcile(
     _session bigint, _in_hand jsonb, _rights bigint[] default '{}', _age interval default null,

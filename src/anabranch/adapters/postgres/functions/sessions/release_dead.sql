@@ -1,7 +1,7 @@
 -- Give back what dead sessions hold in these lanes: a task that had started is marked as a suspect and runs alone next
 -- time, and so is one whose sessions died again and again, for it may kill them before they can report it; others are
 -- free (E21). A suspect whose workers died five times more while it ran, or may have run, fails for good: no task takes
--- its workers with it for ever (E1). Answers how many.
+-- its workers with it forever (E1). Returns how many.
 create function app.release_dead(_batch integer, _from bigint default 0, _to bigint default 9223372036854775807)
 returns integer language sql
 set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$

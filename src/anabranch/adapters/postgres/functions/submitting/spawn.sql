@@ -1,5 +1,5 @@
 -- Trade a claim for a child job, whole or not at all (E2): the job is created, and its row of app.children takes the
--- place of the claim, so that the lane counts the task as running. Answers null when the claim is not the session's any
+-- place of the claim, so that the lane counts the task as running. Returns null when the claim is not the session's any
 -- more (E3), else the job and the rights to go on with it; asked again, the same job.
 create function app.spawn(
     _session bigint, _lane bigint, _idx integer, _attempt integer, _head text, _tail text, _scope text, _workflow text,

@@ -1,8 +1,9 @@
 -- Create a job whole (E2): definition, job, nodes, first event, the caller's key, and the right to start it, held by the
 -- submitter. Where it was planned already what its start brings, that is applied at once and the right is spent; the plan
--- knows the job by its first id, so it is for no other. Answers the rights that are left to spend.
--- The same identity gives the job that exists, unless that one failed (then the answer names it as failed_before), was
--- cancelled, or completed and what it published is out of sight by now, or a re-run is asked for. The same key gives the answer of its first time; without a job where the key belongs to another request (E15).
+-- knows the job by its first id, so it is for no other. Returns the rights that are left to spend.
+-- The same identity gives the job that exists if that one answers for it (app.answers; one that failed is named as
+-- failed_before), unless a re-run is asked for. The same key gives the answer of its first time; without a job if the key
+-- belongs to another request (E15).
 -- The job's id is the hash of _head, the ordinal and _tail: canonical JSON cut where the ordinal stands. A definition
 -- that is stored already may be left out. _by: who submits it, which its first event names (P7); null where a job does.
 -- _labels: {name: value, …} of a new job; one that exists keeps its own.
@@ -34,9 +35,7 @@ begin
     loop
         select j.job_id, j.state, j.ordinal into _newest
           from app.jobs j where j.identity = _identity order by j.ordinal desc limit 1;
-        created := not found or _rerun or _newest.state in ('failed', 'cancelled')
-                   or (_newest.state = 'completed'
-                       and exists (select from app.superseded_jobs s where s.job_id = _newest.job_id));
+        created := not found or _rerun or not app.answers(_newest.job_id, _newest.state, _hash);
         exit when not created;
         if found then
             -- A retry may be at that one: it sees the job that comes after, or there is no need of one.

@@ -1,5 +1,5 @@
 -- Fail tasks of these lanes whose total time passed while they waited for their next attempt (E8): the sweeper takes them
--- into its own hand, as the attempt they had, and ends them. Answers how many.
+-- into its own hand, as the attempt they had, and ends them. Returns how many.
 create function app.end_expired(
     _session bigint, _batch integer, _from bigint default 0, _to bigint default 9223372036854775807
 ) returns integer language plpgsql

@@ -1,4 +1,4 @@
--- End tasks of these lanes that wait for an attempt that will never be, because their lane is closed (E13). Answers how
+-- End tasks of these lanes that wait for an attempt that will never be, because their lane is closed (E13). Returns how
 -- many.
 create function app.tidy_due(_batch integer, _from bigint default 0, _to bigint default 9223372036854775807)
 returns integer language sql

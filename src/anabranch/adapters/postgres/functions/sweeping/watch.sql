@@ -1,6 +1,6 @@
--- Answer since when a duty has been done without a break, and hold its row. Null: another is at it now. A break is half
--- a lease without a tick: a session that lives has beaten since, whatever it was that kept the duty from being done; so
--- a duty that is slow is not taken for one that was away.
+-- Since when a duty has been performed without a break, with its row locked. Null: another process performs it now. A break
+-- is half a lease without a tick, in which a live session would have sent a heartbeat; so a slow duty is not treated as
+-- interrupted.
 create function app.watch(_name text, _session bigint, _every interval) returns timestamptz language plpgsql as $$
 declare
     _since timestamptz;

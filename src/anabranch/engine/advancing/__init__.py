@@ -1,0 +1,1 @@
+"""What a job does next: facts and an event in, transitions out, applied in one transaction."""

@@ -1,0 +1,1 @@
+"""From a caller's request to a stored job."""

@@ -1,0 +1,119 @@
+"""A job to create: who asks for what, what makes it the same as another, and what its start brings."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import cached_property
+from typing import Self
+
+import structlog
+
+from anabranch.canonical import Json, JsonObject, canonical, sha256
+from anabranch.engine.advancing.evaluator import plan
+from anabranch.engine.advancing.transitions import Facts, Needs, Started, Transition
+from anabranch.engine.model import JobState, NodeState
+from anabranch.errors import InputError
+from anabranch.workflows.definition import Workflow
+
+__all__ = ["IdempotencyKey", "Order", "Submission"]
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True)
+class IdempotencyKey:
+    """A caller's name for one request, and the hash of what it asks for; the answer is kept under it for a while."""
+
+    text: str
+    request: str
+    keep: timedelta
+
+
+@dataclass(frozen=True)
+class Order:
+    """A caller's request for a job, not checked yet."""
+
+    workflow_id: str
+    parameters: Mapping[str, Json]
+    scope: str
+    correlation_id: str
+    priority: int | None = None
+    rerun: bool = False
+    key: str | None = None
+    by: str | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+    def named(self, keep: timedelta) -> IdempotencyKey | None:
+        """Its idempotency key, if it has one, with the hash of the request.
+
+        That is what the caller said and not what the workflow made of it: with a new default or without the workflow,
+        the same request is still the same. How it was written is left out, and so are its labels, its correlation id
+        and who asks.
+        """
+        if self.key is None:
+            return None
+        asked = {"workflow": self.workflow_id, "parameters": dict(self.parameters), "priority": self.priority}
+        return IdempotencyKey(self.key, sha256(_write({**asked, "rerun": self.rerun})), keep)
+
+
+@dataclass(frozen=True)
+class Submission:
+    """A job to create; one that `begins` is started in the same commit, where that can be.
+
+    `parts` are the workflows that child jobs of it will run; `by` is who submits it, if it isn't another job. Its
+    `labels` are no part of its identity.
+    """
+
+    workflow: Workflow
+    parameters: JsonObject
+    scope: str
+    priority: int
+    rerun: bool
+    correlation_id: str
+    key: IdempotencyKey | None = None
+    begins: bool = False
+    parts: tuple[Workflow, ...] = ()
+    by: str | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def parameters_text(self) -> str:
+        """The parameters as canonical JSON; InputError where they can't be stored."""
+        return _write(self.parameters)
+
+    def sound(self) -> Self:
+        """Itself; InputError where its parameters can't be stored."""
+        _ = self.parameters_text
+        return self
+
+    @cached_property
+    def identity(self) -> tuple[str, str]:
+        """The canonical JSON of its identity, before and after the ordinal, which the store knows."""
+        head = f'{{"job_type":{canonical(self.workflow.id)},"ordinal":'
+        return head, f',"parameters":{self.parameters_text},"scope":{canonical(self.scope)}}}'
+
+    @cached_property
+    def first_transitions(self) -> tuple[Transition, ...] | None:
+        """What follows when the first job of this identity starts; None where the starter must find out."""
+        if not self.begins:
+            return None
+        head, tail = self.identity
+        facts = Facts(
+            sha256(f"{head}0{tail}"),
+            self.parameters,
+            {node.name: NodeState.PENDING for node in self.workflow.nodes},
+            state=JobState.PENDING,
+        )
+        try:
+            planned = plan(self.workflow, facts, Started())
+        except Exception:  # a poison job hurts only itself (E10): it is made, and fails when it is started
+            log.exception("job.start_unplanned", workflow=self.workflow.id)
+            return None
+        return None if isinstance(planned, Needs) else planned
+
+
+def _write(value: JsonObject) -> str:
+    try:
+        return canonical(value)
+    except ValueError as error:
+        raise InputError("job.parameters", f"the parameters can't be stored: {error}") from error

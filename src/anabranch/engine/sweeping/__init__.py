@@ -1,0 +1,1 @@
+"""What the orchestrator does by the clock: work of dead sessions, timeouts, retention."""

@@ -1,0 +1,190 @@
+"""Handlers of stac_ingest: thin wrappers of plain functions, with work files between them."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from itertools import islice
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+from anabranch import Context, handler
+from anabranch.canonical import JsonObject
+from anabranch.errors import InputError, NotFound
+from anabranch.plugins.stac.facts import ItemReference
+from anabranch.plugins.stac.ingest.documents import open_document, parse_item, write_document
+from anabranch.plugins.stac.ingest.hrefs import Bases
+from anabranch.plugins.stac.ingest.models import (
+    Ingested,
+    LoadParams,
+    Output,
+    Part,
+    Read,
+    ReadParams,
+    Validated,
+    ValidateParams,
+    WorkFile,
+)
+from anabranch.plugins.stac.ingest.records import Place, Record, Refused, read_records, write_lines
+from anabranch.plugins.stac.ingest.sources import SourceReader, folder_of
+from anabranch.plugins.stac.manifest import Manifest, Signer
+from anabranch.plugins.stac.settings import StacSettings
+
+if TYPE_CHECKING:
+    from anabranch.plugins.stac.ingest.load import Job, Loaded
+
+__all__ = ["load_items", "read_items", "validate_items"]
+
+PART_ITEMS = 500
+PART_BYTES = 16 * 2**20
+MAX_SHOWN = 100
+NDJSON = "application/x-ndjson"
+
+
+@handler("stac.read_items", queue="files", timeout_seconds=7_200)
+def read_items(params: ReadParams, ctx: Context) -> Read:
+    """Find the items and collections of a source, and write them to work files of a few hundred each."""
+    from anabranch.plugins.stac.ingest.parquet import make_converter  # late: only this opens files
+
+    settings = ctx.settings(StacSettings)
+    reader = SourceReader(ctx.storage, make_converter(ctx, settings), settings)
+    refused: list[bytes] = []
+    parts: list[WorkFile] = []
+    read = 0
+    for part in _split(reader.read(params.source), refused):
+        read += len(part)
+        if read > settings.stac_max_items:
+            what = f"the source has more than {settings.stac_max_items} items"
+            raise InputError("ingest.too_many", what, remedy="Ingest parts of it, or raise `stac_max_items`.")
+        path = write_lines(ctx.scratch / "part", map(Record.write, part))
+        parts.append(ctx.work.put(path, f"part-{len(parts)}"))
+        ctx.progress(read, None, part[-1].place.file)
+    return Read(parts=parts, read=read + len(refused), refused=_put(ctx, "refused", refused))
+
+
+def _split(found: Iterable[Record | Refused], refused: list[bytes]) -> Iterator[list[Record]]:
+    """Records in parts that are bounded in number and size; refusals are put aside."""
+    part: list[Record] = []
+    size = 0
+    for one in found:
+        if isinstance(one, Refused):
+            refused.append(one.write())
+            continue
+        part.append(one)
+        size += len(one.text)
+        if len(part) == PART_ITEMS or size > PART_BYTES:
+            yield part
+            part, size = [], 0
+    if part:
+        yield part
+
+
+@handler("stac.validate_items", timeout_seconds=1_800)
+def validate_items(params: ValidateParams, ctx: Context) -> Validated:
+    """Check the documents of a part one by one, and bring them into the form in which they are published."""
+    from anabranch.plugins.stac.ingest.check import Rules, check_collection, check_item, list_unknown_extensions
+
+    max_kb = ctx.settings(StacSettings).stac_item_kb
+    folder = params.source if params.source.endswith("/") else folder_of(params.source)
+    rules = Rules(params.collection, params.unknown_extensions == "accept", Bases(params.base_url, folder))
+    items: list[bytes] = []
+    collections: list[bytes] = []
+    refused: list[bytes] = []
+    unknown: Counter[str] = Counter()
+    for place, text in ((record.place, record.text) for record in read_records(_fetch(ctx, params.part))):
+        document: JsonObject = {}
+        try:
+            document = parse_item(text, max_kb)
+            is_collection = document.get("type") == "Collection"
+            made = (check_collection if is_collection else check_item)(document, rules, place.file)
+            line = Record(place, write_document(made)).write()
+        except InputError as error:
+            refused.append(Refused.of(place, error, document).write())
+            continue
+        unknown.update(list_unknown_extensions(made))
+        (collections if is_collection else items).append(line)
+    return Validated(
+        part=Part(
+            items=ctx.work.put(write_lines(ctx.scratch / "items", items)),
+            collections=_put(ctx, "collections", collections),
+            refused=_put(ctx, "refused", refused),
+            unknown=dict(unknown),
+        )
+    )
+
+
+@handler("stac.load_items", timeout_seconds=14_400)
+def load_items(params: LoadParams, ctx: Context) -> Ingested:
+    """Publish the checked items in bulk, unless it is a dry run, and write the report of all that was refused."""
+    from anabranch.plugins.stac.ingest import load  # late: only this needs a database
+
+    def read(files: Iterable[WorkFile | None]) -> Iterator[Record]:
+        return (record for file in files if file for record in read_records(_fetch(ctx, file)))
+
+    loaded = load.Loaded()
+    collections = load.find_collections(read(part.collections for part in params.parts), params.collection, loaded)
+    job = None if params.dry_run else _describe_job(params, ctx)
+    items = read(part.items for part in params.parts)
+    load.load_items(items, job, collections, loaded, lambda number: ctx.progress(number, params.read, "items"))
+    report = ctx.scratch / "refused.ndjson"
+    with report.open("wb") as lines:
+        for file in (params.refused, *(part.refused for part in params.parts)):
+            lines.write(_fetch(ctx, file).read_bytes() if file else b"")
+        lines.writelines(one.write() for one in loaded.refused)
+    return _total(params, loaded, report, ctx)
+
+
+def _describe_job(params: LoadParams, ctx: Context) -> "Job":
+    from anabranch.plugins.stac.catalog import find_origin
+    from anabranch.plugins.stac.ingest.load import Job
+
+    with ctx.database() as connection:
+        origin = find_origin(connection, ctx.job_id)
+    key = ctx.signing_key
+
+    @lru_cache(1)
+    def sign_items(file: str, sha256: str) -> Signer:
+        return Signer(origin, key, sources={PurePosixPath(file).name: sha256})
+
+    def sign(item: ItemReference, place: Place) -> Manifest:
+        return sign_items(place.file, place.sha256).sign(item)
+
+    return Job(ctx.job_id, ctx.database, sign, (ctx.node_id, ctx.fence) if ctx.fence else None, params.reason)
+
+
+def _total(params: LoadParams, loaded: "Loaded", report: Path, ctx: Context) -> Ingested:
+    unknown = sum((Counter(part.unknown) for part in params.parts), Counter[str]())
+    with report.open("rb") as lines:
+        shown = [open_document(line) for line in islice(lines, MAX_SHOWN)]
+        refused = len(shown) + sum(1 for _ in lines)
+    made = ctx.storage.put(report, media_type=NDJSON)
+    return Ingested(
+        read=params.read,
+        collections=loaded.collections,
+        accepted=loaded.accepted,
+        changed=loaded.changed,
+        unchanged=loaded.unchanged,
+        duplicates=loaded.duplicates,
+        refused=refused,
+        refusals=shown,
+        warnings=[
+            f"{count} documents declare the extension {uri[:200]}: its schema is not known here, so it was not checked"
+            for uri, count in unknown.most_common(MAX_SHOWN)
+        ],
+        outputs=[Output(kind="report", href=made.address, media_type=NDJSON, size=made.size, sha256=made.sha256)],
+        report=made.address,
+    )
+
+
+def _put(ctx: Context, name: str, lines: list[bytes]) -> WorkFile | None:
+    return ctx.work.put(write_lines(ctx.scratch / name, lines)) if lines else None
+
+
+def _fetch(ctx: Context, file: WorkFile) -> Path:
+    path = ctx.work.fetch(file)
+    if path is None:
+        raise NotFound(
+            "storage.not_found",
+            f"a part of the ingest is not in the work area any more: {file.get('key')}",
+            remedy="Submit the job again with `--rerun`.",
+        )
+    return path

@@ -1,0 +1,200 @@
+"""Publishes checked items in bulk, a few thousand at a time; what can't be published is refused alone."""
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, NamedTuple
+
+import orjson
+
+from anabranch.canonical import JsonObject
+from anabranch.engine.model import Attempt
+from anabranch.errors import AnabranchError, Conflict, InputError, NotFound
+from anabranch.plugins.stac import catalog
+from anabranch.plugins.stac.collection import CollectionFacts
+from anabranch.plugins.stac.facts import ItemReference
+from anabranch.plugins.stac.ingest.records import Place, Record, Refused
+from anabranch.plugins.stac.manifest import Manifest
+
+__all__ = ["Job", "Loaded", "find_collections", "load_items"]
+
+# Of one transaction: running again continues after the last one. While one is published, the next one is signed.
+BATCH_ITEMS = 2_500
+FOREIGN = "publication.owner"
+
+
+class Entry(NamedTuple):
+    """An item to publish, and where it comes from."""
+
+    place: Place
+    publication: catalog.Publication
+
+
+@dataclass(frozen=True)
+class Job:
+    """The job that publishes: its connections, its fence, its reason, and how it signs an item of a place."""
+
+    job_id: str
+    database: Callable[[], AbstractContextManager[Any]]  # connections of psycopg's
+    sign: Callable[[ItemReference, Place], Manifest]
+    attempt: tuple[str, Attempt] | None = None
+    reason: str | None = None
+
+
+@dataclass
+class Loaded:
+    """What became of the documents of an ingest."""
+
+    collections: int = 0
+    accepted: int = 0
+    changed: int = 0
+    unchanged: int = 0
+    duplicates: int = 0
+    refused: list[Refused] = field(default_factory=list)
+
+
+def find_collections(records: Iterable[Record], only: str | None, loaded: Loaded) -> dict[str, JsonObject]:
+    """The collections to store, by id: those of the source, or only the one that all items join."""
+    found = {reference.id: document for _, reference, document in _first_of_each(records, loaded, "collection")}
+    loaded.collections = len(found)
+    return {collection: document for collection, document in found.items() if only in (None, collection)}
+
+
+def load_items(
+    records: Iterable[Record],
+    job: Job | None,
+    collections: Mapping[str, JsonObject],
+    loaded: Loaded,
+    progress: Callable[[int], None],
+) -> None:
+    """Publish items as they come, the first of each id; without a job only find duplicates."""
+    with ThreadPoolExecutor(1) as pool:  # publishes a batch while the next one is prepared
+        batches = _Batches(loaded, job, collections, pool)
+        for number, item in enumerate(_first_of_each(records, loaded, "item"), 1):
+            batches.add(*item)
+            if number % BATCH_ITEMS == 0:
+                progress(number)
+        batches.finish()
+
+
+def _first_of_each(
+    records: Iterable[Record], loaded: Loaded, kind: str
+) -> Iterator[tuple[Place, ItemReference, JsonObject]]:
+    """The first document of each id; another one with the same content is left out, any other refused."""
+    seen: dict[tuple[str, str], bytes] = {}
+    for record in records:
+        document: JsonObject = orjson.loads(record.text)
+        key, content = (str(document.get("collection", "")), str(document["id"])), hashlib.sha256(record.text).digest()
+        if (former := seen.setdefault(key, content)) is content:
+            yield record.place, ItemReference.model_construct(collection=key[0], id=key[1]), document
+        elif former == content:
+            loaded.duplicates += 1
+        else:
+            what = f"another {kind} of the source has the id {key[1]}, and other content"
+            error = InputError("ingest.duplicate", what, remedy="Give each one an id of its own.")
+            loaded.refused.append(Refused.of(record.place, error, document))
+
+
+class _Batches:
+    """Items that wait for their transaction, by collection."""
+
+    def __init__(
+        self, loaded: Loaded, job: Job | None, collections: Mapping[str, JsonObject], pool: ThreadPoolExecutor
+    ) -> None:
+        self._loaded = loaded
+        self._job = job
+        self._collections = dict(collections)
+        self._pool = pool
+        self._waiting: dict[str, list[Entry]] = {}
+        self._running: Future[None] | None = None
+
+    def add(self, place: Place, reference: ItemReference, document: JsonObject) -> None:
+        """Add an item, and publish the batch that it fills."""
+        if self._job is None:
+            self._loaded.accepted += 1
+            return
+        signed = self._job.sign(reference, place)
+        batch = self._waiting.setdefault(reference.collection, [])
+        batch.append(Entry(place, catalog.Publication(document, manifest=signed, is_valid=True)))
+        if len(batch) >= BATCH_ITEMS:
+            self._send(reference.collection)
+
+    def finish(self) -> None:
+        """Publish what is left, and the collections that have no items."""
+        for collection in list(self._waiting):
+            self._send(collection)
+        self._wait()
+        if self._job is not None:
+            for document in self._collections.values():
+                _store(self._job, document)
+
+    def _send(self, collection: str) -> None:
+        batch, document = self._waiting.pop(collection), self._collections.pop(collection, None)
+        self._wait()
+        self._running = self._pool.submit(self._publish, collection, document, batch)
+
+    def _wait(self) -> None:
+        if self._running:
+            self._running.result()
+        self._running = None
+
+    def _publish(self, collection: str, document: JsonObject | None, batch: Sequence[Entry]) -> None:
+        if self._job is None:
+            return
+        if document:
+            _store(self._job, document)
+        _publish_batch(self._job, collection, batch, self._loaded)
+
+
+def _store(job: Job, document: JsonObject) -> None:
+    with job.database() as connection:
+        catalog.store_collection(
+            connection, document, document, catalog.By(job.job_id), job.attempt, accept_unknown=True
+        )
+
+
+def _publish_batch(job: Job, collection: str, batch: Sequence[Entry], loaded: Loaded) -> None:
+    """Publish items in one transaction, without those of other owners; an error of one item refuses only that item."""
+    batch = _without_foreign(job, collection, batch, loaded)
+    if not batch:
+        return
+    try:
+        published = _publish(job, collection, [entry.publication for entry in batch])
+    except (InputError, Conflict) as error:
+        if len(batch) == 1:
+            loaded.refused.append(_refuse(batch[0], error))
+        else:
+            for part in (batch[: len(batch) // 2], batch[len(batch) // 2 :]):
+                _publish_batch(job, collection, part, loaded)
+        return
+    loaded.accepted += len(published.items)
+    loaded.changed += len(published.changed)
+    loaded.unchanged += len(published.items) - len(published.changed)
+
+
+def _publish(job: Job, collection: str, publications: Sequence[catalog.Publication]) -> catalog.Published:
+    publish = partial(catalog.publish, collection=collection, job_id=job.job_id, publications=publications)
+    with job.database() as connection:
+        try:
+            return publish(connection, attempt=job.attempt, reason=job.reason)
+        except NotFound:
+            catalog.ensure_collection(connection, CollectionFacts(id=collection), catalog.By(job.job_id), job.attempt)
+            return publish(connection, attempt=job.attempt, reason=job.reason)
+
+
+def _without_foreign(job: Job, collection: str, batch: Sequence[Entry], loaded: Loaded) -> list[Entry]:
+    with job.database() as connection:
+        ids = [entry.publication.id for entry in batch]
+        foreign = set(catalog.find_foreign(connection, collection, job.job_id, ids))
+    for entry in batch:
+        if (item := entry.publication.id) in foreign:
+            error = Conflict(FOREIGN, f"item {collection}/{item} belongs to another owner")
+            loaded.refused.append(_refuse(entry, error))
+    return [entry for entry in batch if entry.publication.id not in foreign]
+
+
+def _refuse(entry: Entry, error: AnabranchError) -> Refused:
+    return Refused.of(entry.place, error, dict(entry.publication.document))

@@ -1,0 +1,1 @@
+"""A folder and what is published of it: compared, and reported."""

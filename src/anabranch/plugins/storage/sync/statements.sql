@@ -1,0 +1,13 @@
+-- Reads of the synchronization of a folder.
+
+-- name: now
+-- The time of the database.
+select app.now()
+
+-- name: find_made_from
+-- What items of a collection were last made from, where that is a file below a folder.
+select item, number, shown, address, versions from app.find_made_from(%(collection)s, %(folder)s)
+
+-- name: list_failures
+-- The tasks of a node that failed, and why.
+select place, error from app.list_failures(%(job_id)s, %(node)s)

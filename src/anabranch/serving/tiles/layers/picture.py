@@ -1,0 +1,122 @@
+"""Chooses how a layer is drawn, once for all of its tiles: else two neighbours would differ."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import rasterio
+from rio_tiler.utils import non_alpha_indexes
+
+from anabranch.errors import InputError, NotFound
+from anabranch.serving.tiles.assets import Assets
+from anabranch.serving.tiles.drivers import CONFIG
+from anabranch.serving.tiles.layers.items import LayerItem
+from anabranch.serving.tiles.mosaic.reader import open_reader
+from anabranch.serving.tiles.render_hints import STYLE_PARAMETERS, hints_of
+from anabranch.serving.tiles.rescale import MAX_BANDS, Range, RescaleRanges, ranges_of, wanted_of
+from anabranch.serving.tiles.tagged_route import Query, add_missing
+
+__all__ = ["LayerPictures", "is_complete"]
+
+MAX_CACHED_BANDS = 512
+
+
+@dataclass(frozen=True)
+class Bands:
+    """The bands of a raster: those of a picture, and all that have values."""
+
+    drawn: tuple[int, ...]
+    valued: tuple[int, ...]
+
+
+class LayerPictures:
+    """Chooses pictures; what a raster has is cached, since the content of an address never changes."""
+
+    def __init__(self, assets: Assets, stretches: RescaleRanges) -> None:
+        """The cache is empty."""
+        self._assets = assets
+        self._stretches = stretches
+        self._bands: dict[str, Bands] = {}
+
+    async def complete(self, query: Query, newest: Sequence[LayerItem], *, draws: bool) -> Query:
+        """The query with all that decides the picture, or with the bands of the values."""
+        if draws and not STYLE_PARAMETERS & dict(query).keys():
+            query = add_missing(query, _find_shared_hints(newest, dict(query).get("asset")))
+        sample = _select(newest, dict(query).get("asset"))
+        if "bidx" not in dict(query):
+            query = query + [("bidx", str(band)) for band in await self._choose_bands(sample[0], query, draws=draws)]
+        if is_complete(query, draws=draws):
+            return query
+        return query + [("rescale", f"{low!r},{high!r}") for low, high in await self._merge_ranges(sample, query)]
+
+    async def _choose_bands(self, item: LayerItem, query: Query, *, draws: bool) -> Sequence[int]:
+        bands = await self._find_bands(item, dict(query).get("asset"))
+        wanted = bands.drawn if draws else bands.valued
+        if len(wanted) > MAX_BANDS:
+            message = f"the rasters of the layer have {len(wanted)} bands, and the limit is {MAX_BANDS}"
+            raise InputError("raster.size", message, remedy="Choose bands with bidx.")
+        return wanted
+
+    async def _merge_ranges(self, sample: Sequence[LayerItem], query: Query) -> Sequence[Range]:
+        """For each band the range around those of all items; none where the newest is drawn as it is."""
+        if not await self._find_ranges(sample[0], query):
+            return []
+        found = [ranges for item in sample if (ranges := await self._find_ranges(item, query))]
+        return _unite(found)
+
+    async def _find_ranges(self, item: LayerItem, query: Query) -> Sequence[Range]:
+        name = _asset_of(item, dict(query).get("asset"))
+        wanted, declared = wanted_of(item.rasters.addresses[name], query), ranges_of(item.rasters.assets[name])
+        if wanted is None:
+            return ()  # the route reports it
+        return await self._stretches.find(wanted, declared, lambda: self._assets.locate(item.rasters, item.id, name))
+
+    async def _find_bands(self, item: LayerItem, asset: str | None) -> Bands:
+        name = _asset_of(item, asset)
+        address = item.rasters.addresses[name]
+        if address not in self._bands:
+            source = await self._assets.locate(item.rasters, item.id, name)
+            if len(self._bands) >= MAX_CACHED_BANDS:
+                self._bands.clear()
+            self._bands[address] = await asyncio.to_thread(_read_bands, source)
+        return self._bands[address]
+
+
+def is_complete(query: Query, *, draws: bool) -> bool:
+    """Whether a query says all that decides the picture, or the bands of the values."""
+    named = dict(query).keys()
+    return "bidx" in named and (not draws or bool({"rescale", "colormap"} & named))
+
+
+def _select(newest: Sequence[LayerItem], asset: str | None) -> Sequence[LayerItem]:
+    """The items that have an asset; NotFound where none has."""
+    if found := [item for item in newest if asset is None or asset in item.rasters.addresses]:
+        return found
+    message = f"none of the newest {len(newest)} items of the layer has a raster {asset}"
+    raise NotFound("asset.not_found", message, remedy="Narrow the search to items that have one.")
+
+
+def _asset_of(item: LayerItem, asset: str | None) -> str:
+    return next(iter(item.rasters.addresses)) if asset is None else asset
+
+
+def _read_bands(source: Any) -> Bands:  # a source of a reader
+    with rasterio.Env(**CONFIG), open_reader(source, draws=True) as raster:
+        return Bands(tuple(raster.drawn()), tuple(non_alpha_indexes(raster.dataset)))
+
+
+def _find_shared_hints(newest: Sequence[LayerItem], asset: str | None) -> Query:
+    """The hints of the newest item, if all have the same; each item's range is its own, so those are united."""
+    found = [hints for item in newest if (hints := hints_of(item.rasters, item.id, asset))]
+    ranges = [hints.rescale or [] for hints in found]
+    alike = [hints.model_copy(update={"rescale": None}) for hints in found]
+    if len(found) < len(newest) or any(hints != alike[0] for hints in alike) or len(set(map(len, ranges))) > 1:
+        return []
+    shared = found[0].model_copy(update={"rescale": _unite(ranges)})
+    return [*shared.asset(), *shared.queries()]
+
+
+def _unite(rasters: Sequence[Sequence[Range]]) -> list[Range]:
+    """For each band the range around those of all rasters."""
+    return [(min(low for low, _ in band), max(high for _, high in band)) for band in zip(*rasters, strict=True)]

@@ -1,0 +1,160 @@
+"""A folder is published by the whole workflow, and again when something in it has changed."""
+
+import asyncio
+import json
+import os
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+import pytest_asyncio
+from psycopg import Connection
+from psycopg.rows import TupleRow
+
+from anabranch.embedded.cluster import Cluster
+from anabranch.engine.model import JobState
+from anabranch.testing.postgres import Databases
+from tests.support.rasters import hills, make_raster
+from tests.support.stack import Stack, open_stack
+
+pytestmark = [pytest.mark.postgres, pytest.mark.asyncio(loop_scope="module")]
+HALF_HOUR = 1800
+
+
+@pytest.fixture(scope="module")
+def url(postgres: Cluster, postgres_admin: Connection[TupleRow], catalog_template: str) -> str:
+    """One catalog for all tests, which publish to collections of their own."""
+    return Databases(postgres, postgres_admin).make(catalog_template)
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("folders")
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def stack(url: str, home: Path) -> AsyncIterator[Stack]:
+    async with open_stack(url, home, []) as opened:
+        yield opened
+
+
+@pytest.fixture
+def delivery(home: Path, request: pytest.FixtureRequest) -> Path:
+    """A folder whose name is that of the test, and of its collection."""
+    folder = home / "bronze" / str(request.node.name)[:60]
+    folder.mkdir(parents=True)
+    return folder
+
+
+def age(path: Path, seconds: int = HALF_HOUR) -> Path:
+    """A file that was written some time ago."""
+    at = time.time() - seconds
+    os.utime(path, (at, at))
+    return path
+
+
+def write(path: Path, height: float) -> Path:
+    path.parent.mkdir(exist_ok=True)
+    return age(make_raster(path, hills(40, 40) + height))
+
+
+async def sync(stack: Stack, folder: Path, **more: Any) -> Any:  # as the workflow's output says
+    job = await stack.run("sync_folder", folder=f"bronze://{folder.name}", collection=folder.name, **more)
+    assert job.job.state is JobState.COMPLETED, job.job.error
+    return job.job.result
+
+
+def names(result: Any, status: str) -> list[str]:
+    return [each["address"].split("/", 3)[3] for each in result["files"].get(status, [])]
+
+
+def query(url: str, text: str, folder: Path) -> list[Any]:
+    with psycopg.connect(url) as connection:
+        return connection.execute(text.encode(), {"collection": folder.name}).fetchall()
+
+
+HISTORY = """select split_part(key, '/', 2), number, action::text, reason from app.publications
+              where split_part(key, '/', 1) = %(collection)s"""
+CHILDREN = (
+    "select count(*) from app.jobs where workflow = 'process_raster' and parameters ->> 'collection' = %(collection)s"
+)
+SHOWN = "select id from app.catalog_items where collection = %(collection)s"
+
+
+async def test_p5_a_folder_is_published_and_what_changed_replaces_what_was_there(
+    stack: Stack, delivery: Path, url: str, home: Path
+) -> None:
+    first, second = write(delivery / "a.tif", 0), write(delivery / "deep" / "a.tif", 1)
+    third = write(delivery / "c d.tif", 2)
+    (delivery / "notes.txt").write_text("no raster")
+
+    plan = await sync(stack, delivery, dry_run=True)
+    assert (plan["counts"], query(url, CHILDREN, delivery)) == ({"new": 3}, [(0,)])
+    result = await sync(stack, delivery)
+    assert (result["counts"], len(result["items"])) == ({"published": 3}, 3)
+    items = dict(zip(names(result, "published"), (each["item"] for each in result["files"]["published"]), strict=True))
+
+    again = await sync(stack, delivery)
+    assert (again["counts"], query(url, CHILDREN, delivery)) == ({"unchanged": 3}, [(3,)])
+
+    write(first, 5)
+    second.unlink()
+    sidecar, broken = third.with_suffix(".tfw"), delivery / "broken.tif"
+    sidecar.write_text("10\n0\n0\n-10\n0\n0\n")
+    broken.write_bytes(b"II*\0 this is no raster")
+    age(sidecar), age(broken)
+    age(write(delivery / "young.tif", 3), -HALF_HOUR)  # by a clock that is ahead: the test may take its time
+
+    result = await sync(stack, delivery)
+    assert result["counts"] == {"failed": 1, "replaced": 2, "vanished": 1, "writing": 1}
+    assert (names(result, "replaced"), names(result, "vanished")) == (["a.tif", "c d.tif"], ["deep/a.tif"])
+    assert (names(result, "failed"), names(result, "writing")) == (["broken.tif"], ["young.tif"])
+    (failed,) = result["files"]["failed"]
+    assert failed["code"].startswith("raster.")
+    (vanished,) = result["files"]["vanished"]
+    command = f"anabranch items unpublish {delivery.name}/{items['deep/a.tif']} --expected 1 --reason "
+    assert vanished["command"].startswith(command)
+    (output,) = result["outputs"]
+    lines = (home / output["href"].replace("://", "/")).read_text().splitlines()
+    assert sorted(json.loads(line)["status"] for line in lines) == [
+        "failed",
+        "replaced",
+        "replaced",
+        "vanished",
+        "writing",
+    ]
+
+    reason = f"Synchronized with bronze://{delivery.name}"
+    published = [(item, 1, "publish", reason) for item in items.values()]
+    replaced = [(items[name], 2, "replace", reason) for name in ("a.tif", "c d.tif")]
+    assert sorted(query(url, HISTORY, delivery)) == sorted(published + replaced)
+    age(delivery / "young.tif")
+    result = await sync(stack, delivery, extensions=["TIF"], limit=1)
+    assert result["counts"] == {"failed": 1, "left": 1, "unchanged": 2, "vanished": 1}, "what failed is tried again"
+
+
+async def test_p5_two_synchronizations_at_once_publish_each_file_once(stack: Stack, delivery: Path, url: str) -> None:
+    for number in range(3):
+        write(delivery / f"{number}.tif", number)
+    results = await asyncio.gather(*(sync(stack, delivery, limit=100 + number) for number in range(2)))
+    assert [number for _, number, *_ in query(url, HISTORY, delivery)] == [1, 1, 1]
+    counts = [result["counts"] for result in results]
+    assert sum(each.get("published", 0) for each in counts) == 3
+    assert {each["code"] for result in results for each in result["files"].get("failed", [])} <= {"publication.moved"}
+
+
+async def test_a_withdrawn_item_comes_back_only_with_another_file(stack: Stack, delivery: Path, url: str) -> None:
+    write(delivery / "a.tif", 0)
+    (item,) = (await sync(stack, delivery))["items"]
+    taken = await stack.run(
+        "unpublish_raster", collection=delivery.name, item_id=item["id"], reason="wrong", dry_run=False, confirm=True
+    )
+    assert taken.job.state is JobState.COMPLETED, taken.job.error
+    assert (await sync(stack, delivery))["counts"] == {"withdrawn": 1}
+
+    write(delivery / "a.tif", 1)
+    assert (await sync(stack, delivery))["counts"] == {"replaced": 1}
+    assert query(url, SHOWN, delivery) == [(item["id"],)]

@@ -1,0 +1,124 @@
+"""The documents of a source are found with bounded memory, below its folder and nowhere else."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from anabranch.canonical import decode
+from anabranch.errors import InputError, NotFound
+from anabranch.plugins.stac.ingest.handlers import read_items
+from anabranch.plugins.stac.ingest.models import Read, ReadParams
+from anabranch.plugins.stac.ingest.records import Record, Refused, read_records
+from anabranch.plugins.stac.ingest.sources import SourceReader
+from anabranch.plugins.stac.settings import StacSettings
+from anabranch.testing import FakeContext
+from tests.support.stac_items import make_collection, make_item, write_json, write_ndjson
+
+
+@pytest.fixture
+def bronze(tmp_path: Path) -> Path:
+    return tmp_path / "bronze"
+
+
+def read(tmp_path: Path, source: str, **settings: int) -> tuple[list[str], list[tuple[str, str]]]:
+    """The ids of what was found, and the codes and reasons of what was refused."""
+
+    def convert(path: Path) -> Path:
+        raise AssertionError(path)
+
+    reader = SourceReader(FakeContext(tmp_path).storage, convert, StacSettings(**settings))
+    found = list(reader.read(source))
+    documents: list[Any] = [decode(one.text) for one in found if isinstance(one, Record)]
+    return [each["id"] for each in documents], [(one.code, one.reason) for one in found if isinstance(one, Refused)]
+
+
+def link(rel: str, href: object) -> dict[str, object]:
+    return {"rel": rel, "href": href}
+
+
+@pytest.mark.parametrize(
+    ("document", "found"),
+    [
+        (make_item("a"), ["a"]),
+        ([make_item("a"), make_item("b")], ["a", "b"]),
+        ({"type": "FeatureCollection", "features": [make_item("a"), make_item("b")]}, ["a", "b"]),
+        ({"collections": [make_collection("c")]}, ["c"]),
+        (make_collection("c"), ["c"]),
+        ({"type": "Catalog", "id": "x", "links": []}, []),
+    ],
+)
+def test_each_kind_of_document_gives_its_items(
+    tmp_path: Path, bronze: Path, document: object, found: list[str]
+) -> None:
+    write_json(bronze / "in.json", document)
+    assert read(tmp_path, "bronze://in.json") == (found, [])
+
+
+def test_lines_are_known_by_their_extension_or_their_content(tmp_path: Path, bronze: Path) -> None:
+    for name in ("in.ndjson", "in.json"):
+        write_ndjson(bronze / name, [make_item("a"), "", make_item("b")])
+        assert read(tmp_path, f"bronze://{name}") == (["a", "b"], [])
+
+
+def test_s7_long_lines_and_large_documents_are_refused_alone(tmp_path: Path, bronze: Path) -> None:
+    write_ndjson(bronze / "in.ndjson", [make_item("a"), make_item("b", title="x" * 5_000), make_item("c")])
+    found, [(code, reason)] = read(tmp_path, "bronze://in.ndjson", stac_item_kb=4)
+    assert (found, code, reason) == (["a", "c"], "ingest.too_large", "the line has more than 4096 bytes")
+    (bronze / "large.json").write_bytes(b'{"type":\n' + b" " * 2**20 + b'"Feature"}')
+    found, [(code, reason)] = read(tmp_path, "bronze://large.json", stac_document_mb=1)
+    assert (found, code) == ([], "ingest.too_large")
+    assert "at most 1048576 are read whole" in reason
+
+
+def test_s3_links_are_followed_below_the_folder_of_the_root_and_cycles_end(tmp_path: Path, bronze: Path) -> None:
+    (bronze / "cat").mkdir(parents=True)
+    write_json(bronze / "secret.json", make_item("secret"))
+    bad = ["../secret.json", "/secret.json", "bronze://secret.json", "https://x.org/a.json", "gone.json", 5, "a%00b"]
+    links = [link("child", "sub/c.json"), link("items", "all.json"), *(link("item", href) for href in bad)]
+    write_json(bronze / "cat" / "catalog.json", {"type": "Catalog", "id": "x", "links": links})
+    children = [link("child", "../catalog.json"), link("item", "my%20item.json"), link("parent", "../../secret.json")]
+    write_json(bronze / "cat" / "sub" / "c.json", make_collection("c", links=children))
+    write_json(bronze / "cat" / "sub" / "my item.json", make_item("a"))
+    write_json(bronze / "cat" / "all.json", {"type": "FeatureCollection", "features": [make_item("b")]})
+    found, refused = read(tmp_path, "bronze://cat/catalog.json")
+    assert sorted(found) == ["a", "b", "c"]
+    codes = sorted(code for code, _ in refused)
+    assert codes == ["ingest.link"] * 5 + ["storage.not_found", "storage.path"]
+
+
+def test_s7_a_chain_of_catalogs_is_followed_so_far_and_the_number_of_documents_is_bounded(
+    tmp_path: Path, bronze: Path
+) -> None:
+    for number in range(40):
+        write_json(bronze / f"{number}.json", {"type": "Catalog", "links": [link("child", f"{number + 1}.json")]})
+    _, [(code, reason)] = read(tmp_path, "bronze://0.json")
+    assert (code, "32 links away" in reason) == ("ingest.link", True)
+    for source in ("bronze://0.json", "bronze://"):
+        with pytest.raises(InputError, match="more than 10 documents"):
+            read(tmp_path, source, stac_max_documents=10)
+
+
+def test_a_folder_gives_its_json_files_and_one_that_is_broken_is_refused_alone(tmp_path: Path, bronze: Path) -> None:
+    write_json(bronze / "in" / "a.json", make_item("a"))
+    write_ndjson(bronze / "in" / "b" / "b.jsonl", [make_item("b")])
+    (bronze / "in" / "c.json").write_text('{"type": "Feature",')
+    (bronze / "in" / "d.txt").write_text("x")
+    found, [(code, _)] = read(tmp_path, "bronze://in/")
+    assert (found, code) == (["a", "b"], "ingest.unreadable")
+    with pytest.raises(NotFound):
+        read(tmp_path, "bronze://nothing.json")
+
+
+def test_the_items_of_a_source_are_split_into_parts_and_their_number_is_bounded(tmp_path: Path, bronze: Path) -> None:
+    write_ndjson(bronze / "in.ndjson", ["{}"] * 1_200)
+    ctx = FakeContext(tmp_path, settings=[StacSettings()])
+    made: Read = read_items(ReadParams(source="bronze://in.ndjson"), ctx)
+    parts = [list(read_records(path)) for part in made.parts if (path := ctx.work.fetch(part))]
+    assert ([len(part) for part in parts], made.read, made.refused) == ([500, 500, 200], 1_200, None)
+    assert (parts[2][-1].place.line, len(parts[2][-1].place.sha256)) == (1_200, 64)
+    with pytest.raises(InputError, match="more than 1000 items"):
+        read_items(
+            ReadParams(source="bronze://in.ndjson"),
+            FakeContext(tmp_path, settings=[StacSettings(stac_max_items=1_000)]),
+        )
