@@ -170,17 +170,17 @@ async def test_o6_a_list_of_jobs_checks_its_query(api: httpx.AsyncClient, query:
 
 
 async def test_an_unknown_name_is_refused_with_the_nearest(api: httpx.AsyncClient) -> None:
-    told = problem(await api.get("/api/jobs?stauts=failed"), 422, "request.invalid")
-    assert told["detail"] == "query.stauts: there is no such name. Did you mean 'status'?"
-    told = problem(await api.post("/api/jobs/abc/cancel", json={"reasn": "x"}), 422, "request.invalid")
-    assert told["detail"] == "body.reasn: there is no such name. Did you mean 'reason'?"
+    found = problem(await api.get("/api/jobs?stauts=failed"), 422, "request.invalid")
+    assert found["detail"] == "query.stauts: there is no such name. Did you mean 'status'?"
+    found = problem(await api.post("/api/jobs/abc/cancel", json={"reasn": "x"}), 422, "request.invalid")
+    assert found["detail"] == "body.reasn: there is no such name. Did you mean 'reason'?"
 
 
 async def test_a_body_that_is_no_json_says_where(api: httpx.AsyncClient) -> None:
     body, kind = '{\n  "workflow": hello\n}', {"Content-Type": "application/json"}
-    told = problem(await api.post("/api/jobs", content=body, headers=kind), 422, "request.json")
-    assert told["detail"] == "the body is not JSON: Expecting value (line 2, column 15)"
-    assert "without these values" not in told["remedy"]
+    found = problem(await api.post("/api/jobs", content=body, headers=kind), 422, "request.json")
+    assert found["detail"] == "the body is not JSON: Expecting value (line 2, column 15)"
+    assert "without these values" not in found["remedy"]
 
 
 @pytest.mark.parametrize("query", ["limit=1001", "after=1", "after=" + "9" * 5000 + ".0", "status=odd", "node=%01"])

@@ -64,10 +64,10 @@ def test_what_a_handler_of_ours_refuses_is_a_message_and_what_to_do() -> None:
     error = catch(lambda: parse_crs("EPSG:99999999", "target_crs"))
     assert "Traceback" in (format_traceback(error) or "")  # the code of this test called it
     error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next and error.__traceback__.tb_next.tb_next
-    told = format_traceback(error) or ""
+    text = format_traceback(error) or ""
     said = r" ERROR \[raster.crs_unknown\] target_crs EPSG:99999999 is not known\n  Give a code like EPSG:32633."
-    assert re.fullmatch(r"\S+" + said, told)
-    assert read_filter("error", None).keep(Log("1", "a", "0", 1, told, None)) is not None
+    assert re.fullmatch(r"\S+" + said, text)
+    assert read_filter("error", None).keep(Log("1", "a", "0", 1, text, None)) is not None
 
 
 def test_what_the_engine_refuses_has_none() -> None:
