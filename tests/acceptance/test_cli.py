@@ -387,13 +387,13 @@ def test_tn11_nothing_is_uploaded_for_a_job_with_mistakes_and_all_of_them_are_re
     shell: Shell, tmp_path: Path, command: str
 ) -> None:
     (tmp_path / "dem.txt").write_bytes(b"never uploaded")
-    wrong = f"-p source=@{tmp_path}/dem.txt -p mask=@{tmp_path}/none -p colection=a -p tier=5 -p datetime=soon"
+    wrong = f"-p source=@{tmp_path}/dem.txt -p mask=@{tmp_path}/none -p colection=a -p profile=5 -p datetime=soon"
     said = json.loads(shell(f"{command} process_raster {wrong} --priority 12 --json", code=5).stderr)["message"]
     parts = (
         "dem.txt has the extension .txt",
         "no file",
         "did you mean 'collection'",
-        "tier: must be",
+        "profile: must be",
         "datetime: is refused",
     )
     assert [part for part in (*parts, "priority") if part not in said] == []

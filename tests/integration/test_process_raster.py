@@ -245,7 +245,7 @@ async def test_w6_w7_a_file_that_is_refused_leaves_nothing_published(
 
 async def test_a_dry_run_shows_the_plan_and_reads_nothing(stack: Stack, bronze: Path, tmp_path: Path) -> None:
     (bronze / "scene.tif").write_bytes(b"not read")
-    result = result_of(await publish(stack, "scene.tif", tier="all", dry_run=True))
+    result = result_of(await publish(stack, "scene.tif", profile="all", dry_run=True))
     assert result["plan"]["outputs"] == [
         "scene.tif", "scene.visualization.tif", "scene.archive.tif", "thumbnail.png", "report.json",
     ]  # fmt: skip

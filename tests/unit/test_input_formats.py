@@ -16,13 +16,13 @@ def test_g9_what_the_first_handler_would_refuse_is_refused_when_it_is_submitted_
     declared = load_plugins([]).declaration("process_raster")
     wrong = {"source": "bronze://in/notes.txt", "target_crs": "http://crs", "raster_type": "dream", "datetime": "soon"}
     with pytest.raises(InvalidParameters) as refused:
-        declared.check({**wrong, "collection": "a..b", "tier": "any", "more": 1})
-    assert {mistake.name for mistake in refused.value.mistakes} == {*wrong, "collection", "tier", "more"}
+        declared.check({**wrong, "collection": "a..b", "profile": "any", "more": 1})
+    assert {mistake.name for mistake in refused.value.mistakes} == {*wrong, "collection", "profile", "more"}
     with pytest.raises(InvalidParameters, match="visualization is for 8-bit rgb and rgba, but raster_type is dem"):
-        declared.check({"source": SOURCE, "tier": "visualization", "raster_type": "dem"})
+        declared.check({"source": SOURCE, "profile": "visualization", "raster_type": "dem"})
     with pytest.raises(InvalidParameters, match="tiling must be one of"):
         declared.check({"source": SOURCE, "tiling": "often"})
-    assert declared.check({"source": SOURCE, "datetime": "2026-03-21T10:15:00Z"})["tier"] == "analysis"
+    assert declared.check({"source": SOURCE, "datetime": "2026-03-21T10:15:00Z"})["profile"] == "analysis"
 
 
 FLOW = """

@@ -258,9 +258,13 @@ def process_raster(
     | None = None,
     raster_type: Annotated[Line, Input(description="What the raster shows, where its pixels don't say; see the kinds.")]
     | None = None,
-    tier: Annotated[
+    profile: Annotated[
         Literal["analysis", "visualization", "archive", "all"], Input(description="What the COG is for.")
     ] = "analysis",
+    tier: Annotated[
+        Literal["analysis", "visualization", "archive", "all"], Input(description="The earlier name of profile.")
+    ]
+    | None = None,
     tiling: Annotated[
         Literal["auto", "never", "always"],
         Input(
@@ -283,7 +287,8 @@ def process_raster(
     dry_run: Annotated[bool, Input(description="Whether to stop after the preflight and show the plan.")] = False,
 ) -> Any:
     """Check a raster, turn it into a Cloud-Optimized GeoTIFF, verify that against the source, and publish it as a STAC item."""  # noqa: E501  # as the file has it
-    about: Any = {"input_crs": input_crs, "target_crs": target_crs, "raster_type": raster_type, "tier": tier}
+    about: Any = {"input_crs": input_crs, "target_crs": target_crs, "raster_type": raster_type}
+    about["tier"] = expr.default(tier, profile)
     chosen: Any = {"variable": variable, "time": time}
     planned = preflight(
         source=source,
@@ -391,7 +396,7 @@ def process_raster_collection(
         Line, Input(description="What the rasters show, where their pixels don't say; see the kinds.")
     ]
     | None = None,
-    tier: Annotated[
+    profile: Annotated[
         Literal["analysis", "visualization", "archive", "all"], Input(description="What the COGs are for.")
     ] = "analysis",
     datetime: Annotated[
@@ -411,7 +416,7 @@ def process_raster_collection(
     dry_run: Annotated[bool, Input(description="Whether to stop after the preflight and show the plan.")] = False,
 ) -> Any:
     """Check many rasters, compare them with each other, turn each into a Cloud-Optimized GeoTIFF, verify that against its source, and publish all of them together."""  # noqa: E501  # as the file has it
-    about: Any = {"input_crs": input_crs, "target_crs": target_crs, "raster_type": raster_type, "tier": tier}
+    about: Any = {"input_crs": input_crs, "target_crs": target_crs, "raster_type": raster_type, "tier": profile}
     options: Any = {"collection": collection, **about, "datetime": datetime}
     files: Any = {"sources": sources, "source_list": source_list, "folder": folder, "extensions": extensions}
     planned: Any = plan_collection.options(name="preflight")(**options, **files)
@@ -558,7 +563,7 @@ def sync_folder(
         Line, Input(maximum=200, description="The time of a variable that has several, or all for a band for each.")
     ]
     | None = None,
-    tier: Annotated[
+    profile: Annotated[
         Literal["analysis", "visualization", "archive", "all"], Input(description="What the COGs are for.")
     ] = "analysis",
     tiling: Annotated[
@@ -585,7 +590,7 @@ def sync_folder(
     named: Any = {"folder": folder, "extensions": extensions, "limit": limit}
     compared = compare_folder.options(name="compare")(**named, collection=collection, dry_run=dry_run)
     about: Any = {"input_crs": input_crs, "target_crs": target_crs, "raster_type": raster_type, "variable": variable}
-    options: Any = {**about, "time": time, "tier": tier, "tiling": tiling, "approval": approval}
+    options: Any = {**about, "time": time, "profile": profile, "tiling": tiling, "approval": approval}
     each = (
         workflow_named("process_raster")
         .options(name="publish", concurrency=8, on_failure="continue")

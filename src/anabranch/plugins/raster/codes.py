@@ -42,7 +42,7 @@ CODES: tuple[Code, ...] = (
     Code("raster.rotated", Kind.TASK, "The raster is rotated or sheared.", "Give `target_crs` (the raster's own is allowed) to have it resampled."),
     Code("raster.sidecar", Kind.TASK, "A file beside the raster does not fit it, or can't be read.", "Fix it or leave it out; the message names the file and the reason."),
     Code("raster.sources", Kind.TASK, "The list of rasters can't be used: a line names no raster, or a file or an id is there twice.", "Fix the list; the message names the lines, files or ids."),
-    Code("raster.tier", Kind.TASK, "The tier visualization is for 8-bit rgb and rgba only.", "Request the tier `analysis` or `archive`."),
+    Code("raster.tier", Kind.TASK, "The profile visualization is for 8-bit rgb and rgba only.", "Request the profile `analysis` or `archive`."),
     Code("raster.tile_lost", Kind.TASK, "A work file of a tile is gone.", "Submit the job again with `--rerun`."),
     Code("raster.time", Kind.TASK, "The variable has several times and none was chosen, or it lacks the chosen one.", "Set `time` to one that the message lists, or to `all`."),
     Code("raster.too_large", Kind.TASK, "The raster exceeds a limit.", "Write it as an ordinary tiled GeoTIFF, split it, or raise the limit."),

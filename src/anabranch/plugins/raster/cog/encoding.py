@@ -59,5 +59,5 @@ def _not_visual(kind: Kind, dtype: str) -> Permanent:
     return Permanent(
         f"the profile visualization is for 8-bit rgb and rgba, but the raster is {kind} of {dtype}",
         code="raster.tier",
-        remedy="Set `tier` to `analysis` or `archive`.",
+        remedy="Set `profile` to `analysis` or `archive`.",
     )
