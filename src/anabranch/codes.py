@@ -253,6 +253,7 @@ CODES: tuple[Code, ...] = (
     Code("upload.too_large", Kind.INVALID, "The file is larger than the limit.", "Raise ANABRANCH_MAX_UPLOAD_BYTES, or send less.", 413),
     Code("upload.unreadable", Kind.INVALID, "The file to upload can't be read.", "Name an existing file that you may read.", LOCAL),
     Code("usage", Kind.USAGE, "The command was called with wrong arguments.", "See its `--help`."),
+    Code("work.lost", Kind.NOT_FOUND, "A work file of an earlier task is gone, or is damaged.", "Submit the job again with `--rerun`."),
     Code("worker.died", Kind.TASK_AGAIN, "The worker that ran the task died.", "The task is retried, up to five times alone on a worker; check the worker's log and memory."),
     Code("worker.exhausted", Kind.UNAVAILABLE, "The worker has no descriptors, threads, memory or disk space left for its own work.", "Raise its limits (`ulimit -n`) or free disk space; its tasks are returned without counting an attempt, and it recovers by itself.", LOCAL),
     Code("worker.no_children", Kind.UNAVAILABLE, "The fork server that starts handler processes dies immediately.", "See the worker's log and the system log for the cause: memory, or a plugin that ends its process on import.", LOCAL),

@@ -155,7 +155,7 @@ def test_an_empty_folder_has_an_empty_inventory(ctx: FakeContext) -> None:
 def test_a_lost_batch_is_reported(ctx: FakeContext) -> None:
     part = analyse_files(AnalyseParams(files=()), ctx).part
     ctx.work.remove(part)
-    with pytest.raises(NotFound, match="a part of the list is not in the work area any more"):
+    with pytest.raises(NotFound, match="of an earlier task is gone, or is damaged"):
         total_inventory(TotalParams(parts=(part,)), ctx)
 
 

@@ -47,6 +47,17 @@ class WorkFiles:
             return None
         return place if found == digest else None
 
+    def require(self, file: Json) -> Path:
+        """A file that an earlier task of this job put, in scratch; an error where it is gone."""
+        path = self.fetch(file)
+        if path is None:
+            raise NotFound(
+                "work.lost",
+                f"the work file {self._read(file)[0]} of an earlier task is gone, or is damaged",
+                remedy="Submit the job again with `--rerun`.",
+            )
+        return path
+
     def remove(self, file: Json) -> None:
         """Remove a file; a missing one is no error."""
         self._area.delete([self._read(file)[0]])

@@ -9,7 +9,6 @@ __all__ = ["CODES"]
 CODES: tuple[Code, ...] = (
     Code("raster.archive", Kind.TASK, "The ZIP archive can't be used: it holds no raster or several, or exceeds a limit.", "Send an archive with one raster and its sidecars; the message names what is wrong."),
     Code("raster.band_masks", Kind.TASK, "Bands have separate masks, and a COG has one mask for all bands.", "Write a nodata value where a band has no data, or send each band as its own file."),
-    Code("raster.batch_lost", Kind.TASK, "A work file of a batch of rasters is gone.", "Submit the job again with `--rerun`."),
     Code("raster.bounds", Kind.TASK, "The raster's bounds are impossible in its coordinate system.", "Check whether the coordinate system is right, and whether x and y were swapped."),
     Code("raster.codec", Kind.TASK, "The file uses a compression that GDAL can't decode here.", "Rewrite it with a common compression, on a machine that has the codec."),
     Code("raster.crs_conflict", Kind.TASK, "The raster's coordinate system differs from `input_crs`.", "Omit `input_crs`; give `target_crs` to reproject the output."),
@@ -43,7 +42,6 @@ CODES: tuple[Code, ...] = (
     Code("raster.sidecar", Kind.TASK, "A file beside the raster does not fit it, or can't be read.", "Fix it or leave it out; the message names the file and the reason."),
     Code("raster.sources", Kind.TASK, "The list of rasters can't be used: a line names no raster, or a file or an id is there twice.", "Fix the list; the message names the lines, files or ids."),
     Code("raster.tier", Kind.TASK, "The profile visualization is for 8-bit rgb and rgba only.", "Request the profile `analysis` or `archive`."),
-    Code("raster.tile_lost", Kind.TASK, "A work file of a tile is gone.", "Submit the job again with `--rerun`."),
     Code("raster.time", Kind.TASK, "The variable has several times and none was chosen, or it lacks the chosen one.", "Set `time` to one that the message lists, or to `all`."),
     Code("raster.too_large", Kind.TASK, "The raster exceeds a limit.", "Write it as an ordinary tiled GeoTIFF, split it, or raise the limit."),
     Code("raster.too_many", Kind.TASK, "There are more rasters than one job takes.", "Publish them in several jobs, or raise `raster_max_files`."),

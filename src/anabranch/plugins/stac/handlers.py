@@ -120,11 +120,7 @@ def register_items(params: ItemsParams, ctx: Context) -> ItemsResult:
 
 def _read_items(files: Sequence[Json], ctx: Context) -> Iterator[RasterItem]:
     for file in files:
-        path = ctx.work.fetch(file)
-        if path is None:
-            what = "a work file with items is not in the work area any more"
-            raise NotFound("storage.not_found", what, remedy="Submit the job again with `--rerun`.")
-        with path.open() as lines:
+        with ctx.work.require(file).open() as lines:
             yield from map(RasterItem.model_validate_json, lines)
 
 

@@ -13,7 +13,7 @@ from anabranch.engine.worker.handler import handler
 from anabranch.errors import AnabranchError
 from anabranch.plugins.storage.handlers import MAX_FILES, File
 from anabranch.plugins.storage.kinds import HEAD_BYTES, Kind, choose_main, classify, sidecar_stem, sidecar_suffix
-from anabranch.plugins.storage.ndjson import fetch_part, put_output, read_lines, write_lines
+from anabranch.plugins.storage.ndjson import put_output, read_lines, write_lines
 from anabranch.plugins.storage.tally import Entry, Inventory, Proposal, Tally
 from anabranch.storage.task_storage import TaskStorage
 from anabranch.strict_model import StrictModel
@@ -84,7 +84,7 @@ def _classify(storage: TaskStorage, file: File) -> Entry:
 @handler("storage.total_inventory", queue="files", timeout_seconds=3_600)
 def total_inventory(params: TotalParams, ctx: Context) -> Inventory:
     """Count all files of an inventory, group sidecars with their main files, and write the list."""
-    paths = [fetch_part(ctx, part) for part in params.parts]
+    paths = [ctx.work.require(part) for part in params.parts]
     tally, groups = Tally(), Groups()
     for entry in read_lines(paths, Entry):
         tally.add(entry)

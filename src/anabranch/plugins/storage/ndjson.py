@@ -8,10 +8,9 @@ from typing import TypeVar
 from pydantic import BaseModel, JsonValue
 
 from anabranch.engine.worker.context import Context
-from anabranch.errors import NotFound
 from anabranch.strict_model import StrictModel
 
-__all__ = ["Output", "fetch_part", "put_output", "read_lines", "write_lines"]
+__all__ = ["Output", "put_output", "read_lines", "write_lines"]
 
 NDJSON = "application/x-ndjson"
 Line = TypeVar("Line", bound=BaseModel)
@@ -40,18 +39,6 @@ def read_lines(paths: Sequence[Path], model: type[Line]) -> Iterator[Line]:
     for path in paths:
         with path.open() as lines:
             yield from map(model.model_validate_json, lines)
-
-
-def fetch_part(ctx: Context, part: dict[str, JsonValue]) -> Path:
-    """The work file that an earlier task wrote."""
-    path = ctx.work.fetch(part)
-    if path is None:
-        raise NotFound(
-            "storage.not_found",
-            f"a part of the list is not in the work area any more: {part.get('key')}",
-            remedy="Submit the job again.",
-        )
-    return path
 
 
 def put_output(ctx: Context, path: Path, kind: str) -> Output:

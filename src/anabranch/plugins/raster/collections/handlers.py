@@ -203,13 +203,7 @@ def _put(ctx: Context, name: str, lines: Sequence[StrictModel]) -> WorkFile:
 def _read(ctx: Context, parts: Sequence[Json], model: type[Model]) -> Iterator[Model]:
     """The models of work files."""
     for part in parts:
-        path = ctx.work.fetch(part)
-        if path is None:
-            raise Permanent(
-                "a work file of a batch is gone",
-                code="raster.batch_lost",
-                remedy="Submit the job again with `--rerun`: the batches have to be made again.",
-            )
+        path = ctx.work.require(part)
         with path.open() as lines:
             yield from map(model.model_validate_json, lines)
         path.unlink()

@@ -4,12 +4,10 @@ import re
 from pathlib import Path
 from shutil import disk_usage
 
-from pydantic import JsonValue
-
 from anabranch.contract.mosaic import Grid
 from anabranch.engine.worker.context import Context
 from anabranch.engine.worker.handler import handler
-from anabranch.errors import Permanent, Resource
+from anabranch.errors import Resource
 from anabranch.plugins.raster.formats.prepare import fetch_again
 from anabranch.plugins.raster.handler_models import CogSource
 from anabranch.plugins.raster.handlers import is_stored
@@ -157,14 +155,14 @@ def verify_mosaic(params: MosaicParams, ctx: Context) -> VerifiedMosaic:
 
 
 def _join(params: MosaicParams, tier: Profile, thumbnail: Path, ctx: Context) -> Mosaic:
-    tiles = [TileFacts.model_validate_json(_fetch(ctx, one.facts).read_bytes()) for one in params.tiles_of(tier)]
+    tiles = [TileFacts.model_validate_json(ctx.work.require(one.facts).read_bytes()) for one in params.tiles_of(tier)]
     check_tiles(params.scheme, tier, tiles)
     grid, bands = params.scheme.grid, merge_bands(tiles, params.scheme.grid)
     stored = [one for one in tiles if one.cog]
     folder = sandbox_folder(ctx) / tier
     folder.mkdir()
     for one in stored:
-        _fetch(ctx, one.overview).replace(folder / f"{one.tile.name}.tif")
+        ctx.work.require(one.overview).replace(folder / f"{one.tile.name}.tif")
     cog = sandbox_folder(ctx) / f"{tier}.tif"
     inspected = run_in_sandbox(
         ctx,
@@ -204,14 +202,3 @@ def _overview_options(params: MosaicParams, tier: Profile, ctx: Context) -> CogO
         profile=tier,
         memory_mb=ctx.settings(RasterSettings).raster_memory_mb,
     )
-
-
-def _fetch(ctx: Context, file: JsonValue) -> Path:
-    path = ctx.work.fetch(file)
-    if path is None:
-        raise Permanent(
-            "a work file of a tile is gone",
-            code="raster.tile_lost",
-            remedy="Submit the job again with `--rerun`: the tiles have to be made again.",
-        )
-    return path

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from anabranch import Context, handler
 from anabranch.canonical import JsonObject
-from anabranch.errors import InputError, NotFound
+from anabranch.errors import InputError
 from anabranch.plugins.stac.facts import ItemReference
 from anabranch.plugins.stac.ingest.documents import open_document, parse_item, write_document
 from anabranch.plugins.stac.ingest.hrefs import Bases
@@ -90,7 +90,7 @@ def validate_items(params: ValidateParams, ctx: Context) -> Validated:
     collections: list[bytes] = []
     refused: list[bytes] = []
     unknown: Counter[str] = Counter()
-    for place, text in ((record.place, record.text) for record in read_records(_fetch(ctx, params.part))):
+    for place, text in ((record.place, record.text) for record in read_records(ctx.work.require(params.part))):
         document: JsonObject = {}
         try:
             document = parse_item(text, max_kb)
@@ -118,7 +118,7 @@ def load_items(params: LoadParams, ctx: Context) -> Ingested:
     from anabranch.plugins.stac.ingest import load  # late: only this needs a database
 
     def read(files: Iterable[WorkFile | None]) -> Iterator[Record]:
-        return (record for file in files if file for record in read_records(_fetch(ctx, file)))
+        return (record for file in files if file for record in read_records(ctx.work.require(file)))
 
     loaded = load.Loaded()
     collections = load.find_collections(read(part.collections for part in params.parts), params.collection, loaded)
@@ -128,7 +128,7 @@ def load_items(params: LoadParams, ctx: Context) -> Ingested:
     report = ctx.scratch / "refused.ndjson"
     with report.open("wb") as lines:
         for file in (params.refused, *(part.refused for part in params.parts)):
-            lines.write(_fetch(ctx, file).read_bytes() if file else b"")
+            lines.write(ctx.work.require(file).read_bytes() if file else b"")
         lines.writelines(one.write() for one in loaded.refused)
     return _total(params, loaded, report, ctx)
 
@@ -177,14 +177,3 @@ def _total(params: LoadParams, loaded: "Loaded", report: Path, ctx: Context) -> 
 
 def _put(ctx: Context, name: str, lines: list[bytes]) -> WorkFile | None:
     return ctx.work.put(write_lines(ctx.scratch / name, lines)) if lines else None
-
-
-def _fetch(ctx: Context, file: WorkFile) -> Path:
-    path = ctx.work.fetch(file)
-    if path is None:
-        raise NotFound(
-            "storage.not_found",
-            f"a part of the ingest is not in the work area any more: {file.get('key')}",
-            remedy="Submit the job again with `--rerun`.",
-        )
-    return path

@@ -13,7 +13,7 @@ from anabranch.engine.worker.context import Context
 from anabranch.engine.worker.handler import handler
 from anabranch.errors import Permanent
 from anabranch.plugins.storage.handlers import MAX_FILES
-from anabranch.plugins.storage.ndjson import Output, fetch_part, put_output, read_lines, write_lines
+from anabranch.plugins.storage.ndjson import Output, put_output, read_lines, write_lines
 from anabranch.plugins.storage.sync.compare import Compared, Known, Status, Wanted, compare
 from anabranch.plugins.storage.sync.request import CompareParams
 from anabranch.sql_files import read_statements
@@ -113,7 +113,7 @@ class SyncReport(StrictModel):
 @handler("storage.report_sync", queue="files", timeout_seconds=3_600)
 def report_sync(params: ReportParams, ctx: Context) -> SyncReport:
     """Count what became of the files of a folder, and write the list."""
-    compared = read_lines([fetch_part(ctx, params.part)], Compared)
+    compared = read_lines([ctx.work.require(params.part)], Compared)
     files = compared if params.dry_run else _end(compared, params, ctx)
     counts, shown = Counter[Status](), dict[Status, tuple[SyncedFile, ...]]()
 
