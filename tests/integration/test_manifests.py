@@ -20,10 +20,12 @@ from anabranch.embedded.cluster import Cluster
 from anabranch.manifests.envelope import open_envelope
 from anabranch.manifests.signing_key import SigningKey
 from anabranch.manifests.statement import Origin
-from anabranch.plugins.stac.catalog import ensure_collection, publish
+from anabranch.plugins.stac.catalog import Publication, ensure_collection, publish
 from anabranch.plugins.stac.collection import CollectionFacts
+from anabranch.plugins.stac.facts import ItemReference
 from anabranch.plugins.stac.handlers import build_publications
-from anabranch.plugins.stac.manifest import sign_raster
+from anabranch.plugins.stac.item import build_item
+from anabranch.plugins.stac.manifest import Signer, sign_raster
 from anabranch.testing.postgres import Databases
 from tests.support.items import raster_item
 from tests.support.serving import JOB, Served, serve_api
@@ -117,6 +119,17 @@ def test_an_item_that_is_replaced_while_it_is_verified_is_no_failure(
     monkeypatch.setattr(verify, "open_envelope", open_and_replace)
     code, found = run("verify", "heights/moving")
     assert (code, results(found)) == (0, {"moving.tif": "ok"})
+
+
+def test_assets_on_other_servers_are_not_taken_for_changed_ones(run: Run, url: str, home: Path) -> None:
+    document = build_item("heights", raster_item("far"), Origin(JOB), "1")
+    assets: dict[str, Json] = {"data": {"href": "https://example.com/far.tif", "type": "image/tiff"}}
+    signer = Signer(Origin(JOB, "stac_ingest", "ab" * 32), SigningKey.open(home / "signing-key.pem"))
+    manifest = signer.sign(ItemReference(collection="heights", id="far"))
+    with connect(url, Role.HANDLER) as handler:
+        publish(handler, "heights", JOB, [Publication({**document, "assets": assets}, manifest=manifest)])
+    code, found = run("verify", "heights/far")
+    assert (code, results(found)) == (0, {"data": "elsewhere, not checked"})
 
 
 def test_a_catalog_that_shows_other_checksums_is_found(run: Run, url: str, home: Path) -> None:
