@@ -89,8 +89,8 @@ class PostgresItems:
         if envelope is None:
             raise NotFound(
                 "manifest.not_found",
-                f"item {collection}/{item} has no manifest: it was published by an earlier release",
-                remedy="Publish it again.",
+                f"item {collection}/{item} has no manifest: its file is in place, or an earlier release published it",
+                remedy="To have one, publish the file with process_raster.",
             )
         return envelope
 
