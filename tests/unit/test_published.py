@@ -1,5 +1,6 @@
 """Readers see names of files, never addresses."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from anabranch.adapters.postgres.store.published_files import PublishedFile
 from anabranch.api.routes.files import parse_range
 from anabranch.errors import AnabranchError, Changed, Gone
 from anabranch.serving.objects import Remote, TierObjects
-from anabranch.serving.published import files_of, find_addresses, name_files
+from anabranch.serving.published import FilesByItem, find_addresses, name_files
 from anabranch.serving.tiles.assets import rasters_of
 from anabranch.storage.tiers import Storage
 
@@ -110,10 +111,19 @@ def test_p5_two_items_show_the_versions_of_a_file_in_place_that_they_were_made_f
         PublishedFile("a.tif", address, "image/tiff", 3, None, publication, f"{collection}/a", version=publication)
         for collection, publication in (("old", "1"), ("new", "2"))
     ]
-    found = {key: files_of(files, key) for key in ("new/a", "old/a", "other/a")}
+    by_item = FilesByItem(files)
+    found = {key: by_item.find(key) for key in ("new/a", "old/a", "other/a")}
     assert {key: [file.publication for file in ours.values()] for key, ours in found.items()} == {
         "new/a": ["2"], "old/a": ["1"], "other/a": [],
     }  # fmt: skip
+
+
+def test_s7_the_files_of_a_page_are_gone_through_once_for_all_of_its_items() -> None:
+    shared, other = replace(COG, key="a/1", predecessor=4), replace(COG, key="a/2", publication="cd")
+    files = FilesByItem(file for file in (shared, other))  # can be read once
+    assert {key: files.find(key)[COG.address].publication for key in ("a/1", "a/2")} == {"a/1": "ab", "a/2": "cd"}
+    assert COG.address in files.find("b/1")
+    assert [files.find_predecessor(key) for key in ("a/1", "a/2", "b/1")] == [4, None, None]
 
 
 async def test_p5_only_one_version_of_a_file_in_place_is_read(tmp_path: Path) -> None:

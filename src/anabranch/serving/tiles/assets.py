@@ -12,7 +12,7 @@ from anabranch.contract.mosaic import DRAWN, MOSAIC_TYPE
 from anabranch.errors import NotFound
 from anabranch.serving.etags import tag_of
 from anabranch.serving.objects import Objects, Remote
-from anabranch.serving.published import Published, address_of, files_of
+from anabranch.serving.published import FilesByItem, Published, address_of
 from anabranch.serving.stac.pool import Catalog
 from anabranch.serving.tiles.mosaic.sources import MosaicSource, MosaicSources
 
@@ -80,8 +80,8 @@ class Assets:
     async def read(self, items: Sequence[Mapping[str, Any]]) -> list[Rasters]:  # STAC's own shape
         """The published rasters of each of these items of the catalog, data first."""
         addresses = {address for item in items for address in rasters_of(item).values()}
-        published = await self._published.find_all(addresses)
-        return [_read(item, files_of(published, f"{item['collection']}/{item['id']}")) for item in items]
+        files = FilesByItem(await self._published.find_all(addresses))
+        return [_read(item, files.find(f"{item['collection']}/{item['id']}")) for item in items]
 
 
 def _read(item: Mapping[str, Any], published: Mapping[str, PublishedFile]) -> Rasters:  # as above
