@@ -7,14 +7,16 @@ from typing import Any, Protocol
 from urllib.parse import quote
 
 from anabranch.adapters.postgres.store.published_files import PublishedFile, StoredFile
+from anabranch.contract.mosaic import DRAWN
 
-__all__ = ["FilesByItem", "Published", "address_of", "find_addresses", "name_files", "path_of"]
+__all__ = ["FilesByItem", "Published", "address_of", "find_addresses", "mark_in_place", "name_files", "path_of"]
 
 ADDRESS = re.compile(r"(?:bronze|silver|gold)://\S+")
 # A file name may have spaces, and an href is never prose.
 HREF = re.compile(r"(?:bronze|silver|gold)://.+", re.DOTALL)
 TEXTS = frozenset({"title", "description"})
 GONE = object()
+Item = Mapping[str, Any]  # STAC's own shape
 
 
 class Published(Protocol):
@@ -67,6 +69,19 @@ def address_of(value: object, key: str = "href") -> str | None:
     if not isinstance(value, str) or key in TEXTS:
         return None
     return value if (HREF if key == "href" else ADDRESS).fullmatch(value) else None
+
+
+def mark_in_place(item: Item, files: Mapping[str, PublishedFile]) -> Item:
+    """The item, with those of its assets marked as not drawn whose files others may replace."""
+    assets = item.get("assets")
+    if not isinstance(assets, dict):
+        return item
+    return {**item, "assets": {name: _mark_asset(asset, files) for name, asset in assets.items()}}
+
+
+def _mark_asset(asset: Any, files: Mapping[str, PublishedFile]) -> Any:  # as other programs may write it
+    file = files.get(address_of(asset.get("href")) or "") if isinstance(asset, dict) else None
+    return {**asset, DRAWN: False} if file and file.version else asset
 
 
 def find_addresses(document: object, key: str = "") -> Iterator[str]:

@@ -38,7 +38,7 @@ from starlette.types import ASGIApp
 from anabranch.errors import AnabranchError, InputError, NotFound
 from anabranch.geo.boxes import Box
 from anabranch.serving.errors import Translate, raise_errors, translate_framework
-from anabranch.serving.published import FilesByItem, Published, find_addresses, name_files
+from anabranch.serving.published import FilesByItem, Published, find_addresses, mark_in_place, name_files
 from anabranch.serving.stac.epsg import add_epsg
 from anabranch.serving.stac.links import Document, add_layer, add_predecessor, add_tiles, complete_landing, root_of
 from anabranch.serving.stac.pool import Catalog
@@ -142,12 +142,15 @@ async def _named(document: Any, request: Request) -> Any:  # a document, or a re
     files = FilesByItem(await request.app.state.published.find_all(set(find_addresses(document))))
     if "features" not in document:
         return name_files(document, files.find(), root)
-    return {**document, "features": [_name_item(item, files, root) for item in document["features"]]}
+    draws_in_place = request.app.state.draws_in_place
+    items = [_name_item(item, files, root, draws_in_place=draws_in_place) for item in document["features"]]
+    return {**document, "features": items}
 
 
-def _name_item(document: Document, files: FilesByItem, root: str) -> Document:
+def _name_item(document: Document, files: FilesByItem, root: str, *, draws_in_place: bool) -> Document:
     key = f"{document.get('collection')}/{document.get('id')}"
-    item: Document = name_files(document, files.find(key), root)
+    ours = files.find(key)
+    item: Document = name_files(document if draws_in_place else mark_in_place(document, ours), ours, root)
     item.get("properties", {}).setdefault("datetime", None)  # pgstac omits nulls, but STAC requires this one
     add_tiles(item, root)
     add_predecessor(item, files.find_predecessor(key), root)
@@ -155,11 +158,12 @@ def _name_item(document: Document, files: FilesByItem, root: str) -> Document:
     return item
 
 
-def make_stac(catalog: Catalog, published: Published) -> ASGIApp:
+def make_stac(catalog: Catalog, published: Published, *, draws_in_place: bool) -> ASGIApp:
     """The application; it reads over the connections of a catalog."""
     app = _application()
     app.state.published = published
     app.state.catalog = catalog
+    app.state.draws_in_place = draws_in_place
     app.state.get_connection = _connections(catalog)
     return raise_errors(app, TRANSLATIONS)
 

@@ -12,7 +12,7 @@ from anabranch.contract.mosaic import DRAWN, MOSAIC_TYPE
 from anabranch.errors import NotFound
 from anabranch.serving.etags import tag_of
 from anabranch.serving.objects import Objects, Remote
-from anabranch.serving.published import FilesByItem, Published, address_of
+from anabranch.serving.published import FilesByItem, Published, address_of, mark_in_place
 from anabranch.serving.stac.pool import Catalog
 from anabranch.serving.tiles.mosaic.sources import MosaicSource, MosaicSources
 
@@ -39,11 +39,12 @@ class Rasters:
 class Assets:
     """Finds rasters, and caches them for a few seconds: a map requests many tiles of one at once."""
 
-    def __init__(self, catalog: Catalog, published: Published, objects: Objects) -> None:
-        """The cache is empty."""
+    def __init__(self, catalog: Catalog, published: Published, objects: Objects, *, draws_in_place: bool) -> None:
+        """The cache is empty; `draws_in_place` allows rasters that lie where others write."""
         self._catalog = catalog
         self._published = published
         self._objects = objects
+        self._draws_in_place = draws_in_place
         self._mosaics = MosaicSources(published, objects)
         self._known: dict[tuple[str, str], tuple[float, Rasters]] = {}
 
@@ -81,7 +82,10 @@ class Assets:
         """The published rasters of each of these items of the catalog, data first."""
         addresses = {address for item in items for address in rasters_of(item).values()}
         files = FilesByItem(await self._published.find_all(addresses))
-        return [_read(item, files.find(f"{item['collection']}/{item['id']}")) for item in items]
+        return [self._read(item, files.find(f"{item['collection']}/{item['id']}")) for item in items]
+
+    def _read(self, item: Mapping[str, Any], published: Mapping[str, PublishedFile]) -> Rasters:  # as above
+        return _read(item if self._draws_in_place else mark_in_place(item, published), published)
 
 
 def _read(item: Mapping[str, Any], published: Mapping[str, PublishedFile]) -> Rasters:  # as above
