@@ -147,6 +147,12 @@ async def test_s4_a_file_in_place_is_drawn_only_while_that_is_allowed(allowed: b
     assert (set(found.addresses), found.plain) == (({"a", "b"}, ()) if allowed else ({"b"}, ("a",)))
 
 
+@pytest.mark.parametrize("assets", [{}, {"assets": None}, {"assets": []}, {"assets": {"a": None}}])
+async def test_an_item_of_another_program_without_assets_has_no_rasters(assets: dict[str, object]) -> None:
+    (found,) = await assets_over().read([{"collection": "c", "id": "i", **assets}])
+    assert (found.addresses, found.plain) == ({}, ())
+
+
 def test_s7_the_files_of_a_page_are_gone_through_once_for_all_of_its_items() -> None:
     shared, other = replace(COG, key="a/1", predecessor=4), replace(COG, key="a/2", publication="cd")
     files = FilesByItem(file for file in (shared, other))  # can be read once

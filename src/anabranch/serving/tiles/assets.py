@@ -96,24 +96,26 @@ def _read(item: Mapping[str, Any], published: Mapping[str, PublishedFile]) -> Ra
     files = {name: published[address] for name, address in addresses.items()}
     content = encode([addresses, [file.sha256 or file.version for file in files.values()], assets, renders])
     pins = {name: file.version for name, file in files.items() if file.version}
-    plain = tuple(name for name, asset in item["assets"].items() if asset.get(DRAWN) is False)
+    plain = tuple(name for name, asset in _assets_of(item).items() if asset.get(DRAWN) is False)
     return Rasters(addresses, renders, assets, tag_of(content).strip('"'), pins, plain)
 
 
 def rasters_of(item: Mapping[str, Any]) -> dict[str, str]:  # STAC's own shape
     """The addresses of an item's GeoTIFFs and mosaics by the names of their assets, data first."""
-    assets = {name: asset for name, asset in (item.get("assets") or {}).items() if _is_raster(asset)}
-    ordered = sorted(assets, key=lambda name: "data" not in assets[name].get("roles", ()))
+    assets = {name: asset for name, asset in _assets_of(item).items() if _is_raster(asset)}
+    ordered = sorted(assets, key=lambda name: "data" not in (assets[name].get("roles") or ()))
     return {name: assets[name]["href"] for name in ordered}
 
 
-def _is_raster(asset: object) -> bool:
-    return (
-        isinstance(asset, Mapping)
-        and _media_type(asset) in RASTERS
-        and asset.get(DRAWN) is not False
-        and address_of(asset.get("href")) is not None
-    )
+def _assets_of(item: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:  # as above
+    """The assets of an item that other programs may have written, without those that are no objects."""
+    assets = item.get("assets")
+    found = assets.items() if isinstance(assets, Mapping) else ()
+    return {name: asset for name, asset in found if isinstance(asset, Mapping)}
+
+
+def _is_raster(asset: Mapping[str, Any]) -> bool:  # as above
+    return _media_type(asset) in RASTERS and asset.get(DRAWN) is not False and address_of(asset.get("href")) is not None
 
 
 def _media_type(asset: Mapping[str, Any]) -> str:
