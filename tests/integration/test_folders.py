@@ -38,7 +38,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def stack(url: str, home: Path) -> AsyncIterator[Stack]:
-    async with open_stack(url, home, [], raster_draw_in_place=True) as opened:
+    async with open_stack(url, home, []) as opened:
         yield opened
 
 
@@ -185,6 +185,13 @@ async def test_p5_files_are_cataloged_where_they_lie_and_a_link_never_leads_to_o
     ids = {each["address"].rpartition("/")[2]: each["item"] for each in result["files"]["published"]}
 
     with serve_api(url, home) as served:
+        paths = (f"/stac/collections/{delivery.name}", f"/stac/collections/{delivery.name}/items/{ids['a b.tif']}")
+        links_shown = {link["rel"] for path in paths for link in served.client.get(path).json()["links"]}
+        assert "tilejson" not in links_shown
+        for path in (f"/items/{ids['a b.tif']}/preview.png", "/WebMercatorQuad/tilejson.json"):
+            assert served.client.get(f"/raster/collections/{delivery.name}{path}").status_code == 404
+
+    with serve_api(url, home, raster_draw_in_place="true") as served:
         client = served.client
         items = f"/stac/collections/{delivery.name}/items"
         links = {name: (client.get(f"{items}/{item}")).json()["assets"]["data"]["href"] for name, item in ids.items()}
@@ -192,6 +199,9 @@ async def test_p5_files_are_cataloged_where_they_lie_and_a_link_never_leads_to_o
         part = client.get(links["a b.tif"], headers={"Range": "bytes=10-19"})
         assert (part.status_code, part.content) == (206, cog.read_bytes()[10:20])
         drawn = f"/raster/collections/{delivery.name}/items"
+        shown = client.get(items).json()["features"]
+        linked = {item["id"] for item in shown if "tilejson" in {link["rel"] for link in item["links"]}}
+        assert linked == {ids["a b.tif"]}
         tiles = [client.get(f"{drawn}/{ids[name]}/WebMercatorQuad/tilejson.json") for name in ids]
         assert [one.status_code for one in tiles] == [200, 404]
         assert "no tiles are made of data" in tiles[1].json()["detail"]

@@ -246,6 +246,8 @@ def test_r3_items_are_drawn_by_their_own_palettes_and_what_does_not_fit_is_skipp
         (f"{HEIGHTS}{tile_at(100, 10, 9)}", 404, "raster.outside"),
         (f"{HEIGHTS}/tiles/WebMercatorQuad/2/4/0.png", 404, "raster.outside"),
         (f"{HEIGHTS}/tiles/WebMercatorQuad/x/0/0.png", 422, "request.invalid"),
+        (f"{HEIGHTS}/tiles/WebMercatorQuad/1_000/0/0.png", 422, "request.invalid"),
+        (f"{HEIGHTS}/tiles/WebMercatorQuad/%201000/0/0.png", 422, "request.invalid"),
         (f"{HEIGHTS}/tiles/None/8/1/1.png", 422, "request.invalid"),
         (f"{HEIGHTS}/tiles/WebMercatorQuad/31/0/0.png", 422, "raster.query"),
         (f"{HEIGHTS}/tiles/WebMercatorQuad/8/{'9' * 23}/1.png", 404, "raster.outside"),

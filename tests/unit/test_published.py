@@ -1,6 +1,9 @@
 """Readers see names of files, never addresses."""
 
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -9,8 +12,9 @@ from anabranch.adapters.postgres.store.published_files import PublishedFile
 from anabranch.api.routes.files import parse_range
 from anabranch.errors import AnabranchError, Changed, Gone
 from anabranch.serving.objects import Remote, TierObjects
-from anabranch.serving.published import files_of, find_addresses, name_files
-from anabranch.serving.tiles.assets import rasters_of
+from anabranch.serving.published import FilesByItem, find_addresses, name_files
+from anabranch.serving.stac.pool import Catalog
+from anabranch.serving.tiles.assets import Assets, rasters_of
 from anabranch.storage.tiers import Storage
 
 COG = PublishedFile("my scene.tif", "silver://jobs/ab/x.tif", "image/tiff", 3, "00", "ab")
@@ -110,10 +114,51 @@ def test_p5_two_items_show_the_versions_of_a_file_in_place_that_they_were_made_f
         PublishedFile("a.tif", address, "image/tiff", 3, None, publication, f"{collection}/a", version=publication)
         for collection, publication in (("old", "1"), ("new", "2"))
     ]
-    found = {key: files_of(files, key) for key in ("new/a", "old/a", "other/a")}
+    by_item = FilesByItem(files)
+    found = {key: by_item.find(key) for key in ("new/a", "old/a", "other/a")}
     assert {key: [file.publication for file in ours.values()] for key, ours in found.items()} == {
         "new/a": ["2"], "old/a": ["1"], "other/a": [],
     }  # fmt: skip
+
+
+class Shown:
+    """These files are published, whatever is asked for."""
+
+    def __init__(self, *files: PublishedFile) -> None:
+        self._files = files
+
+    async def find_all(self, _: Collection[str]) -> Sequence[PublishedFile]:
+        return self._files
+
+
+def assets_over(*files: PublishedFile, allowed: bool = False) -> Assets:
+    published: Any = Shown(*files)
+    return Assets(Catalog("", 1), published, TierObjects(Storage({})), draws_in_place=allowed)
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+async def test_s4_a_file_in_place_is_drawn_only_while_that_is_allowed(allowed: bool) -> None:
+    mine, copied = replace(COG, address="bronze://a.tif", key="c/i", version="v1"), replace(COG, key="c/i")
+    item = {
+        "collection": "c", "id": "i",
+        "assets": {name: {"type": "image/tiff", "href": file.address} for name, file in (("a", mine), ("b", copied))},
+    }  # fmt: skip
+    (found,) = await assets_over(mine, copied, allowed=allowed).read([item])
+    assert (set(found.addresses), found.plain) == (({"a", "b"}, ()) if allowed else ({"b"}, ("a",)))
+
+
+@pytest.mark.parametrize("assets", [{}, {"assets": None}, {"assets": []}, {"assets": {"a": None}}])
+async def test_an_item_of_another_program_without_assets_has_no_rasters(assets: dict[str, object]) -> None:
+    (found,) = await assets_over().read([{"collection": "c", "id": "i", **assets}])
+    assert (found.addresses, found.plain) == ({}, ())
+
+
+def test_s7_the_files_of_a_page_are_gone_through_once_for_all_of_its_items() -> None:
+    shared, other = replace(COG, key="a/1", predecessor=4), replace(COG, key="a/2", publication="cd")
+    files = FilesByItem(file for file in (shared, other))  # can be read once
+    assert {key: files.find(key)[COG.address].publication for key in ("a/1", "a/2")} == {"a/1": "ab", "a/2": "cd"}
+    assert COG.address in files.find("b/1")
+    assert [files.find_predecessor(key) for key in ("a/1", "a/2", "b/1")] == [4, None, None]
 
 
 async def test_p5_only_one_version_of_a_file_in_place_is_read(tmp_path: Path) -> None:

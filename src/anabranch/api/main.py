@@ -99,7 +99,7 @@ def create_app(settings: Settings, database_url: str, on_refused: Callable[[], N
         app.state.gateway = Gateway(settings, database_url, on_refused)
         app.state.monitor = Monitor(app.state.gateway, app.state.tick)
         await app.state.gateway.open()
-        app.state.serving = _serving(database_url, app.state.gateway)
+        app.state.serving = _serving(settings, database_url, app.state.gateway)
         app.state.job_watcher = JobWatcher(app.state.gateway.reads, settings.max_streams)
         ticking = asyncio.create_task(app.state.tick.run())
         try:
@@ -147,9 +147,10 @@ def create_app(settings: Settings, database_url: str, on_refused: Callable[[], N
     return app
 
 
-def _serving(database_url: str, gateway: Gateway) -> Serving:
+def _serving(settings: Settings, database_url: str, gateway: Gateway) -> Serving:
     catalog = Catalog(database_url, CATALOG_CONNECTIONS)
-    return Serving(catalog, gateway.reads.files(), TierObjects(gateway.storage))
+    files, objects = gateway.reads.files(), TierObjects(gateway.storage)
+    return Serving(catalog, files, objects, draws_in_place=settings.raster_draw_in_place)
 
 
 def app_from_environment() -> FastAPI:

@@ -1,19 +1,22 @@
 """Published files, and the URLs that readers see in place of storage addresses."""
 
 import re
+from collections import ChainMap, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 from urllib.parse import quote
 
 from anabranch.adapters.postgres.store.published_files import PublishedFile, StoredFile
+from anabranch.contract.mosaic import DRAWN
 
-__all__ = ["Published", "address_of", "files_of", "find_addresses", "name_files", "path_of"]
+__all__ = ["FilesByItem", "Published", "address_of", "find_addresses", "mark_in_place", "name_files", "path_of"]
 
 ADDRESS = re.compile(r"(?:bronze|silver|gold)://\S+")
 # A file name may have spaces, and an href is never prose.
 HREF = re.compile(r"(?:bronze|silver|gold)://.+", re.DOTALL)
 TEXTS = frozenset({"title", "description"})
 GONE = object()
+Item = Mapping[str, Any]  # STAC's own shape
 
 
 class Published(Protocol):
@@ -32,13 +35,28 @@ class Published(Protocol):
         """The published files among these addresses, once for each item that shows it."""
 
 
-def files_of(files: Iterable[PublishedFile], key: str = "") -> dict[str, PublishedFile]:
-    """Published files by address; of those that several items show, the ones of an item, `collection/item`.
+class FilesByItem:
+    """Published files, grouped once for all items of a page."""
 
-    A file with a version, which others may replace, is only its own item's: another may show another version.
-    """
-    ours = (file for file in files if file.version is None or file.key == key)
-    return {file.address: file for file in sorted(ours, key=lambda file: file.key == key)}
+    def __init__(self, files: Iterable[PublishedFile]) -> None:
+        """Goes through the files once."""
+        self._own = defaultdict[str, dict[str, PublishedFile]](dict)
+        self._shared: dict[str, PublishedFile] = {}
+        for file in files:
+            self._own[file.key][file.address] = file
+            if file.version is None:
+                self._shared[file.address] = file
+
+    def find(self, key: str = "") -> Mapping[str, PublishedFile]:
+        """Files by address; of those that several items show, the ones of an item, `collection/item`.
+
+        A file with a version, which others may replace, is only its own item's: another may show another version.
+        """
+        return ChainMap(self._own.get(key, {}), self._shared)
+
+    def find_predecessor(self, key: str) -> int | None:
+        """The number of an item's former publication that can still be read."""
+        return next((file.predecessor for file in self._own.get(key, {}).values()), None)
 
 
 def path_of(file: PublishedFile) -> str:
@@ -51,6 +69,19 @@ def address_of(value: object, key: str = "href") -> str | None:
     if not isinstance(value, str) or key in TEXTS:
         return None
     return value if (HREF if key == "href" else ADDRESS).fullmatch(value) else None
+
+
+def mark_in_place(item: Item, files: Mapping[str, PublishedFile]) -> Item:
+    """The item, with those of its assets marked as not drawn whose files others may replace."""
+    assets = item.get("assets")
+    if not isinstance(assets, dict):
+        return item
+    return {**item, "assets": {name: _mark_asset(asset, files) for name, asset in assets.items()}}
+
+
+def _mark_asset(asset: Any, files: Mapping[str, PublishedFile]) -> Any:  # as other programs may write it
+    file = files.get(address_of(asset.get("href")) or "") if isinstance(asset, dict) else None
+    return {**asset, DRAWN: False} if file and file.version else asset
 
 
 def find_addresses(document: object, key: str = "") -> Iterator[str]:

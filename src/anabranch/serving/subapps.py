@@ -71,11 +71,12 @@ class SubApp:
 class Serving:
     """The STAC API and the tile server, which share one pool of connections."""
 
-    def __init__(self, catalog: Catalog, published: Published, objects: Objects) -> None:
+    def __init__(self, catalog: Catalog, published: Published, objects: Objects, *, draws_in_place: bool) -> None:
         """Nothing is imported yet."""
         self.published = published
         self.objects = objects
         self._catalog = catalog
+        self._draws_in_place = draws_in_place
         self._importing = asyncio.Lock()
         self.stac = SubApp("/stac", self._make_stac)
         self.raster = SubApp("/raster", self._make_raster)
@@ -96,7 +97,7 @@ class Serving:
         from anabranch.serving.stac import api as stac
 
         await self._catalog.open()
-        return stac.make_stac(self._catalog, self.published)
+        return stac.make_stac(self._catalog, self.published, draws_in_place=self._draws_in_place)
 
     async def _make_raster(self) -> ASGIApp:
         await asyncio.to_thread(close_drivers)
@@ -105,7 +106,7 @@ class Serving:
         from anabranch.serving.tiles.layers.items import LayerItems
 
         await self._catalog.open()
-        assets = Assets(self._catalog, self.published, self.objects)
+        assets = Assets(self._catalog, self.published, self.objects, draws_in_place=self._draws_in_place)
         return raster.make_raster(assets, LayerItems(self._catalog, assets))
 
     async def _import(self, name: str) -> None:

@@ -13,6 +13,7 @@ from rio_tiler.models import ImageData
 from anabranch.serving.tiles import geotiff
 from anabranch.serving.tiles.colormap import apply_colormap
 from anabranch.serving.tiles.geotiff import GeoTiff
+from anabranch.serving.tiles.rescale import RescaleRanges, wanted_of
 from tests.support.rasters import make_raster
 
 
@@ -28,6 +29,20 @@ def write(path: Path, alpha: Any, dtype: str) -> Path:
     pixels[:3] = 100
     pixels[3] = alpha
     return make_raster(path, pixels, photometric="RGB", alpha="yes", tiled=True, blockxsize=64, blockysize=64)
+
+
+async def test_p5_the_range_of_a_file_in_place_is_that_of_its_version(tmp_path: Path) -> None:
+    ranges, found = RescaleRanges(), list[tuple[float, float]]()
+    for version, height in (("1", 0), ("2", 1_000)):
+        path = make_raster(tmp_path / "a.tif", np.full((1, 64, 64), height, "int16"))
+        wanted = wanted_of("bronze://a.tif", [], version)
+        assert wanted
+
+        async def locate(path: Path = path) -> Path:
+            return path
+
+        found += await ranges.find(wanted, (), locate)
+    assert [low for low, _ in found] == [0, 1_000]
 
 
 @pytest.mark.parametrize("crs", [None, "EPSG:3857"])

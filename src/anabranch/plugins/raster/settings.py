@@ -34,11 +34,6 @@ class RasterSettings(StrictModel):
     raster_pixel_tolerance: float = Field(
         0.2, ge=0, description="How much the pixel sizes of rasters that are published together may differ, as a share."
     )
-    raster_draw_in_place: bool = Field(
-        False,
-        description="Whether `/raster` draws Cloud-Optimized GeoTIFFs that `stac_catalog_container` left in place; "
-        "then the API opens files of others with GDAL, after they were checked in the sandbox.",
-    )
     raster_max_block_mb: int = Field(128, ge=1, description="The largest block of a raster, decompressed.")
     raster_max_expansion: int = Field(
         1_000, ge=1, description="How many times larger than its file a raster over a gigabyte may be, decompressed."

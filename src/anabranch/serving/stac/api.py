@@ -35,11 +35,10 @@ from stac_fastapi.types.errors import InvalidQueryParameter, NotFoundError
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from anabranch.adapters.postgres.store.published_files import PublishedFile
 from anabranch.errors import AnabranchError, InputError, NotFound
 from anabranch.geo.boxes import Box
 from anabranch.serving.errors import Translate, raise_errors, translate_framework
-from anabranch.serving.published import Published, files_of, find_addresses, name_files
+from anabranch.serving.published import FilesByItem, Published, find_addresses, mark_in_place, name_files
 from anabranch.serving.stac.epsg import add_epsg
 from anabranch.serving.stac.links import Document, add_layer, add_predecessor, add_tiles, complete_landing, root_of
 from anabranch.serving.stac.pool import Catalog
@@ -140,27 +139,31 @@ async def _named(document: Any, request: Request) -> Any:  # a document, or a re
     if isinstance(document, JSONResponse):
         return document
     root = root_of(request)
-    files = await request.app.state.published.find_all(set(find_addresses(document)))
+    files = FilesByItem(await request.app.state.published.find_all(set(find_addresses(document))))
     if "features" not in document:
-        return name_files(document, files_of(files), root)
-    return {**document, "features": [_name_item(item, files, root) for item in document["features"]]}
+        return name_files(document, files.find(), root)
+    draws_in_place = request.app.state.draws_in_place
+    items = [_name_item(item, files, root, draws_in_place=draws_in_place) for item in document["features"]]
+    return {**document, "features": items}
 
 
-def _name_item(document: Document, files: Sequence[PublishedFile], root: str) -> Document:
+def _name_item(document: Document, files: FilesByItem, root: str, *, draws_in_place: bool) -> Document:
     key = f"{document.get('collection')}/{document.get('id')}"
-    item: Document = name_files(document, files_of(files, key), root)
+    ours = files.find(key)
+    item: Document = name_files(document if draws_in_place else mark_in_place(document, ours), ours, root)
     item.get("properties", {}).setdefault("datetime", None)  # pgstac omits nulls, but STAC requires this one
     add_tiles(item, root)
-    add_predecessor(item, next((file.predecessor for file in files if file.key == key), None), root)
+    add_predecessor(item, files.find_predecessor(key), root)
     add_epsg(item)
     return item
 
 
-def make_stac(catalog: Catalog, published: Published) -> ASGIApp:
+def make_stac(catalog: Catalog, published: Published, *, draws_in_place: bool) -> ASGIApp:
     """The application; it reads over the connections of a catalog."""
     app = _application()
     app.state.published = published
     app.state.catalog = catalog
+    app.state.draws_in_place = draws_in_place
     app.state.get_connection = _connections(catalog)
     return raise_errors(app, TRANSLATIONS)
 

@@ -12,7 +12,7 @@ from anabranch.contract.mosaic import DRAWN, MOSAIC_TYPE
 from anabranch.errors import NotFound
 from anabranch.serving.etags import tag_of
 from anabranch.serving.objects import Objects, Remote
-from anabranch.serving.published import Published, address_of, files_of
+from anabranch.serving.published import FilesByItem, Published, address_of, mark_in_place
 from anabranch.serving.stac.pool import Catalog
 from anabranch.serving.tiles.mosaic.sources import MosaicSource, MosaicSources
 
@@ -39,11 +39,12 @@ class Rasters:
 class Assets:
     """Finds rasters, and caches them for a few seconds: a map requests many tiles of one at once."""
 
-    def __init__(self, catalog: Catalog, published: Published, objects: Objects) -> None:
-        """The cache is empty."""
+    def __init__(self, catalog: Catalog, published: Published, objects: Objects, *, draws_in_place: bool) -> None:
+        """The cache is empty; `draws_in_place` allows rasters that lie where others write."""
         self._catalog = catalog
         self._published = published
         self._objects = objects
+        self._draws_in_place = draws_in_place
         self._mosaics = MosaicSources(published, objects)
         self._known: dict[tuple[str, str], tuple[float, Rasters]] = {}
 
@@ -80,8 +81,11 @@ class Assets:
     async def read(self, items: Sequence[Mapping[str, Any]]) -> list[Rasters]:  # STAC's own shape
         """The published rasters of each of these items of the catalog, data first."""
         addresses = {address for item in items for address in rasters_of(item).values()}
-        published = await self._published.find_all(addresses)
-        return [_read(item, files_of(published, f"{item['collection']}/{item['id']}")) for item in items]
+        files = FilesByItem(await self._published.find_all(addresses))
+        return [self._read(item, files.find(f"{item['collection']}/{item['id']}")) for item in items]
+
+    def _read(self, item: Mapping[str, Any], published: Mapping[str, PublishedFile]) -> Rasters:  # as above
+        return _read(item if self._draws_in_place else mark_in_place(item, published), published)
 
 
 def _read(item: Mapping[str, Any], published: Mapping[str, PublishedFile]) -> Rasters:  # as above
@@ -92,24 +96,26 @@ def _read(item: Mapping[str, Any], published: Mapping[str, PublishedFile]) -> Ra
     files = {name: published[address] for name, address in addresses.items()}
     content = encode([addresses, [file.sha256 or file.version for file in files.values()], assets, renders])
     pins = {name: file.version for name, file in files.items() if file.version}
-    plain = tuple(name for name, asset in item["assets"].items() if asset.get(DRAWN) is False)
+    plain = tuple(name for name, asset in _assets_of(item).items() if asset.get(DRAWN) is False)
     return Rasters(addresses, renders, assets, tag_of(content).strip('"'), pins, plain)
 
 
 def rasters_of(item: Mapping[str, Any]) -> dict[str, str]:  # STAC's own shape
     """The addresses of an item's GeoTIFFs and mosaics by the names of their assets, data first."""
-    assets = {name: asset for name, asset in (item.get("assets") or {}).items() if _is_raster(asset)}
-    ordered = sorted(assets, key=lambda name: "data" not in assets[name].get("roles", ()))
+    assets = {name: asset for name, asset in _assets_of(item).items() if _is_raster(asset)}
+    ordered = sorted(assets, key=lambda name: "data" not in (assets[name].get("roles") or ()))
     return {name: assets[name]["href"] for name in ordered}
 
 
-def _is_raster(asset: object) -> bool:
-    return (
-        isinstance(asset, Mapping)
-        and _media_type(asset) in RASTERS
-        and asset.get(DRAWN) is not False
-        and address_of(asset.get("href")) is not None
-    )
+def _assets_of(item: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:  # as above
+    """The assets of an item that other programs may have written, without those that are no objects."""
+    assets = item.get("assets")
+    found = assets.items() if isinstance(assets, Mapping) else ()
+    return {name: asset for name, asset in found if isinstance(asset, Mapping)}
+
+
+def _is_raster(asset: Mapping[str, Any]) -> bool:  # as above
+    return _media_type(asset) in RASTERS and asset.get(DRAWN) is not False and address_of(asset.get("href")) is not None
 
 
 def _media_type(asset: Mapping[str, Any]) -> str:

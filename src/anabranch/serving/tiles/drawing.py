@@ -52,7 +52,7 @@ async def _stretch(request: Request, query: Query) -> Query:
     asset = named.get("asset") or next(iter(rasters.addresses), "")
     if asset not in rasters.addresses:
         return []  # the route reports it
-    wanted = wanted_of(rasters.addresses[asset], query)
+    wanted = wanted_of(rasters.addresses[asset], query, rasters.pins.get(asset))
     if wanted is None:
         return []  # likewise
     stretches: RescaleRanges = request.app.state.stretches

@@ -70,7 +70,8 @@ def _check_tile(path: Mapping[str, str]) -> None:
     """Refuse a tile that no grid has: computing its bounds never ends for some numbers."""
     place = [path.get(name, "0").lstrip("+") for name in ("z", "x", "y")]
     if not all(text.removeprefix("-").isdecimal() for text in place):
-        return  # the route reports it
+        message = f"no tile is {'/'.join(text[:20] for text in place)}: its place is three whole numbers"
+        raise InputError("request.invalid", message, remedy="The URLs of tiles are in tilejson.json.")
     if not (len(place[0]) < 9 and 0 <= int(place[0]) <= MAX_ZOOM):
         message = f"{place[0][:20]} is not a valid zoom; zooms are from 0 to {MAX_ZOOM}"
         raise InputError("raster.query", message, remedy="The zooms of the raster are in tilejson.json.")

@@ -69,14 +69,18 @@ def _range_of(band: object) -> Range | None:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What to draw: a raster, the named bands, and the nodata value, a number as the caller writes it."""
+    """What to draw: a raster, the named bands, and the nodata value, a number as the caller writes it.
+
+    A raster that others may replace has a version: the content of its address alone may change.
+    """
 
     address: str
     bands: tuple[int, ...] = ()
     nodata: str | None = None
+    version: str | None = None
 
 
-def wanted_of(address: str, query: Iterable[tuple[str, str]]) -> Wanted | None:
+def wanted_of(address: str, query: Iterable[tuple[str, str]], version: str | None = None) -> Wanted | None:
     """What to measure; None where the route will refuse the parameters."""
     given = list(query)
     bands, nodata = [value for name, value in given if name == "bidx"], dict(given).get("nodata")
@@ -84,13 +88,13 @@ def wanted_of(address: str, query: Iterable[tuple[str, str]]) -> Wanted | None:
         return None
     try:
         float(0 if nodata is None else nodata)
-        return Wanted(address, tuple(map(int, bands)), nodata)
+        return Wanted(address, tuple(map(int, bands)), nodata, version)
     except ValueError:
         return None
 
 
 class RescaleRanges:
-    """Caches the ranges of rasters; the content of an address never changes."""
+    """Caches the ranges of rasters by address and version, whose content never changes."""
 
     def __init__(self) -> None:
         """The cache is empty."""

@@ -93,13 +93,13 @@ def _describe(file: ListedFile, ctx: Context) -> RasterItem:
         datetime=span.moment,
         start_datetime=span.start,
         end_datetime=span.end,
-        outputs=[_describe_file(file.address, version, ranges.size, found, drawn=settings.raster_draw_in_place)],
+        outputs=[_describe_file(file.address, version, ranges.size, found)],
         source=Source(name=raster.name, address=file.address, versions=file.versions),
         software=found.software,
     )
 
 
-def _describe_file(address: str, version: str, size: int, found: Described, *, drawn: bool) -> Output:
+def _describe_file(address: str, version: str, size: int, found: Described) -> Output:
     name, is_cog = PurePosixPath(address).name, found.cloud_optimized
     return Output(
         kind="cog" if is_cog else "raster",
@@ -109,5 +109,5 @@ def _describe_file(address: str, version: str, size: int, found: Described, *, d
         media_type=COG_TYPE if is_cog else MEDIA_TYPES.get(found.raster.driver, "application/octet-stream"),
         size=size,
         version=version,
-        drawn=None if is_cog and drawn else False,
+        drawn=None if is_cog else False,
     )

@@ -31,13 +31,13 @@ class Bands:
 
 
 class LayerPictures:
-    """Chooses pictures; what a raster has is cached, since the content of an address never changes."""
+    """Chooses pictures; what a raster has is cached by address and version, whose content never changes."""
 
     def __init__(self, assets: Assets, stretches: RescaleRanges) -> None:
         """The cache is empty."""
         self._assets = assets
         self._stretches = stretches
-        self._bands: dict[str, Bands] = {}
+        self._bands: dict[tuple[str, str | None], Bands] = {}
 
     async def complete(self, query: Query, newest: Sequence[LayerItem], *, draws: bool) -> Query:
         """The query with all that decides the picture, or with the bands of the values."""
@@ -67,20 +67,22 @@ class LayerPictures:
 
     async def _find_ranges(self, item: LayerItem, query: Query) -> Sequence[Range]:
         name = _asset_of(item, dict(query).get("asset"))
-        wanted, declared = wanted_of(item.rasters.addresses[name], query), ranges_of(item.rasters.assets[name])
+        rasters = item.rasters
+        wanted = wanted_of(rasters.addresses[name], query, rasters.pins.get(name))
+        declared = ranges_of(rasters.assets[name])
         if wanted is None:
             return ()  # the route reports it
         return await self._stretches.find(wanted, declared, lambda: self._assets.locate(item.rasters, item.id, name))
 
     async def _find_bands(self, item: LayerItem, asset: str | None) -> Bands:
         name = _asset_of(item, asset)
-        address = item.rasters.addresses[name]
-        if address not in self._bands:
+        key = item.rasters.addresses[name], item.rasters.pins.get(name)
+        if key not in self._bands:
             source = await self._assets.locate(item.rasters, item.id, name)
             if len(self._bands) >= MAX_CACHED_BANDS:
                 self._bands.clear()
-            self._bands[address] = await asyncio.to_thread(_read_bands, source)
-        return self._bands[address]
+            self._bands[key] = await asyncio.to_thread(_read_bands, source)
+        return self._bands[key]
 
 
 def is_complete(query: Query, *, draws: bool) -> bool:

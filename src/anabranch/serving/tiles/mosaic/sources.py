@@ -55,7 +55,9 @@ class MosaicSources:
         except ValidationError as error:
             raise _unreadable(f"{address} is not a mosaic document: {error}") from error
         wanted = {document.overview.address, *(tile.address for tile in document.tiles)}
-        if missing := wanted - {file.address for file in await self._published.find_all(wanted)}:
+        if missing := wanted - {
+            file.address for file in await self._published.find_all(wanted) if file.version is None
+        }:
             raise _unreadable(f"{len(missing)} tiles of {address} are not published")
         return MosaicSource(document, self._locate)
 
