@@ -50,7 +50,9 @@ class Gateway:
         self.vitals = PostgresVitals(database_url, name="anabranch api vitals")
         self._store = open_store(settings, database_url, "anabranch api", checked=True)
         self.controls = Controls(self._store, self.reads, self._session_id, self._start, self._later)
-        self.publishing = ItemActions(database_url, self.reads, timedelta(days=settings.restore_window_days))
+        self.publishing = ItemActions(
+            database_url, self.reads, self.storage, timedelta(days=settings.restore_window_days)
+        )
         self.keys = self._store.keys()
         self.inspection = Inspection(database_url)
         self._stop = asyncio.Event()

@@ -2,14 +2,20 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from anabranch.adapters.postgres.connect import Role, connect
 from anabranch.adapters.postgres.database import translate
 from anabranch.adapters.postgres.store.reads import PostgresReads
 from anabranch.contract.catalog import ItemChange
+from anabranch.errors import Conflict, NotFound
+from anabranch.storage.tiers import Storage
+
+if TYPE_CHECKING:
+    from anabranch.plugins.stac.catalog import Acted
 
 __all__ = ["CONNECTIONS", "Action", "ItemAction", "ItemActions"]
 
@@ -36,29 +42,49 @@ class ItemAction:
 class ItemActions:
     """Changes what readers see, over one connection at a time, which is opened for it."""
 
-    def __init__(self, url: str, reads: PostgresReads, restore_window: timedelta) -> None:
+    def __init__(self, url: str, reads: PostgresReads, storage: Storage, restore_window: timedelta) -> None:
         self._url = url
         self._reads = reads
+        self._storage = storage
         self._window = restore_window
         self._one = asyncio.Lock()
 
     async def act(self, wanted: ItemAction) -> ItemChange:
-        """Do it, or find out what it would do."""
-        from anabranch.plugins.stac.catalog import By, act  # late: few processes ever need the schemas
-
-        by = By(owner=wanted.owner, actor=wanted.actor, reason=wanted.reason)
-        done = await self._alone(
-            lambda connection: act(
-                connection, wanted.action, wanted.collection, wanted.item, by,
-                number=wanted.number, expected=wanted.expected, dry_run=wanted.dry_run,
-            )
-        )  # fmt: skip
+        """Do it, or find out what it would do; a file in place that others have replaced is not shown again."""
+        if wanted.action != "withdraw":
+            await self._require_versions((await self._act(replace(wanted, dry_run=True))).source)
+        done = await self._act(wanted)
         files = await self._reads.items().affected(done.source)
         return ItemChange(
             collection=done.collection, id=done.item, action=done.action, number=done.number, dry_run=wanted.dry_run,
             shows=done.shows, objects=len(files), bytes=sum(file.size for file in files), files=tuple(files),
             restorable_days=self._window.days if wanted.action == "withdraw" else None,
         )  # fmt: skip
+
+    async def _act(self, wanted: ItemAction) -> "Acted":
+        from anabranch.plugins.stac.catalog import By, act  # late: few processes ever need the schemas
+
+        by = By(owner=wanted.owner, actor=wanted.actor, reason=wanted.reason)
+        return await self._alone(
+            lambda connection: act(
+                connection, wanted.action, wanted.collection, wanted.item, by,
+                number=wanted.number, expected=wanted.expected, dry_run=wanted.dry_run,
+            )
+        )  # fmt: skip
+
+    async def _require_versions(self, publication: str) -> None:
+        for address, version in await self._reads.items().pinned(publication):
+            if await asyncio.to_thread(self._find_version, address) != version:
+                raise Conflict(
+                    "publication.expired",
+                    f"{address} was replaced or removed after it was published in place",
+                    remedy="Choose another number, or catalog the folder again.",
+                )
+
+    def _find_version(self, address: str) -> str | None:
+        with suppress(NotFound):
+            return self._storage.stat(address).tag
+        return None
 
     async def remove_collection(self, collection: str, actor: str) -> None:
         """Remove a collection that has no items; its history and that of the items that it had stays."""

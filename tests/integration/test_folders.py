@@ -216,6 +216,8 @@ async def test_p5_files_are_cataloged_where_they_lie_and_a_link_never_leads_to_o
         asset = (client.get(f"{items}/{ids['a b.tif']}")).json()["assets"]["data"]
         assert (client.get(asset["href"])).content == cog.read_bytes()
         assert (client.get(links["a b.tif"])).status_code == 410
+        back = client.post(f"/api/items/{delivery.name}/{ids['a b.tif']}/rollback", json={"reason": "x"})
+        assert (back.status_code, back.json()["code"]) == (409, "publication.expired")
 
     taken = await stack.run(
         "unpublish_raster", collection=delivery.name, item_id=ids["a b.tif"], reason="x", dry_run=False, confirm=True

@@ -131,6 +131,11 @@ select p.key, c.action <> 'withdraw' as current, f.publication::text, f.name, f.
   left join app.published_files f on f.publication = p.source and f.name = %(file)s
  where p.id = %(publication)s::uuid
 
+-- name: pinned_files
+-- The files of a publication that others can replace, with the versions that it shows.
+select f.tier || '://' || f.key as address, f.version
+  from app.published_files f where f.publication = %(publication)s::uuid and f.version is not null order by f.name;
+
 -- name: publication_content
 -- What a publication of a key showed, by its number, with its files; no row where it was a withdrawal, or its files are gone.
 select p.body, coalesce(f.files, '[]') as files

@@ -68,6 +68,11 @@ class PostgresItems:
         rows = await self._database.query("affected_files", publication=publication)
         return [AffectedFile(**row) for row in rows]
 
+    async def pinned(self, publication: str) -> list[tuple[str, str]]:
+        """The addresses and versions of a publication's files that others can replace."""
+        rows = await self._database.query("pinned_files", publication=publication)
+        return [(row["address"], row["version"]) for row in rows]
+
     async def content(self, collection: str, item: str, number: int) -> tuple[JsonObject, dict[str, PublishedFile]]:
         """What a publication of an item showed, and its files by address."""
         rows = await self._database.query("publication_content", key=f"{collection}/{item}", number=number)
