@@ -13,7 +13,7 @@ from rasterio.transform import from_origin
 from rasterio.windows import Window
 
 from anabranch.contract.mosaic import StoredFile
-from anabranch.errors import AnabranchError, InputError
+from anabranch.errors import AnabranchError, Gone, InputError
 from anabranch.geo.boxes import GLOBE
 from anabranch.serving.objects import Remote
 from anabranch.serving.tiles.assets import Rasters
@@ -163,6 +163,22 @@ def test_a_mosaic_and_a_plain_raster_are_one_layer_with_one_budget(pair: Pair) -
         with pytest.raises(AnabranchError) as refused:
             LayerReader(replace(tiled_first, budget=budget), draws=True).tile(*tile, indexes=bands)
         assert refused.value.code == code
+
+
+def test_p5_an_item_whose_file_was_replaced_leaves_the_others_of_a_layer(pair: Pair) -> None:
+    def locate(item: LayerItem) -> Path | MosaicSource:
+        if item.id == "gone":
+            raise Gone("file.gone", "the file was replaced")
+        return pair.single
+
+    items = [LayerItem("scenes", name, Rasters({})) for name in ("gone", "kept")]
+    layer = LayerSource(items, locate, GLOBE, is_small=True, budget=Budget(math.inf))
+    with open_reader(pair.single, draws=True) as raster:
+        tile, bands = tiles_over(raster, 13)[0], raster.drawn()
+        drawn = LayerReader(layer, draws=True).tile(*tile, indexes=bands)
+        assert farthest(drawn, raster.tile(*tile, indexes=bands)) == 0
+    with pytest.raises(Gone):
+        LayerReader(replace(layer, items=items[:1]), draws=True).tile(*tile, indexes=bands)
 
 
 def test_a_mosaic_in_cloud_storage_is_read_in_ranges(pair: Pair) -> None:

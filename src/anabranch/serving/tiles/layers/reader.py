@@ -14,7 +14,7 @@ from rio_tiler.constants import WEB_MERCATOR_TMS
 from rio_tiler.errors import PointOutsideBounds, TileOutsideBounds
 from rio_tiler.models import ImageData, PointData
 
-from anabranch.errors import InputError
+from anabranch.errors import Gone, InputError
 from anabranch.geo.boxes import Box
 from anabranch.serving.objects import Remote
 from anabranch.serving.tiles.colormap import apply_colormap
@@ -116,10 +116,16 @@ class LayerReader:
 
     def _read(self, read: Callable[[GeoTiff], Data], indexes: Sequence[int] | None) -> Iterator[Data]:
         """What each item has, the newest first, without those that can't be a part of the same picture."""
-        budget, count, reasons = self.input.budget, 0, list[str]()
+        budget, count, reasons, gone = self.input.budget, 0, list[str](), list[Gone]()
         for item in self.input.items:
             budget.check()
-            with self._open(item, max_files=budget.files) as raster:
+            try:
+                opened = self._open(item, max_files=budget.files)
+            except Gone as error:  # a file in place that was replaced since
+                gone.append(error)
+                log.info("layer.gone", item=item.id, collection=item.collection, reason=error.message)
+                continue
+            with opened as raster:
                 if reason := self._find_misfit(raster, indexes):
                     reasons.append(f"item {item.id} of {item.collection} {reason}")
                     continue
@@ -131,6 +137,8 @@ class LayerReader:
             count += 1
             yield data
         _report_skipped(reasons, is_empty=not count)
+        if gone and not count:
+            raise gone[0]
 
     def _open(self, item: LayerItem, **options: Any) -> GeoTiff:
         return open_reader(self.input.locate(item), tms=self.tms, draws=self.draws, **options)
