@@ -163,6 +163,7 @@ class RasterItem(StrictModel):
     source: Source | None = None
     software: dict[str, str] = Field({}, description="The software that made it, with versions.")
     renders: dict[str, Render] = Field({})
+    expected: int | None = Field(None, ge=0, description="The number that the item had when the caller looked.")
 
     @field_validator("crs")
     @classmethod

@@ -96,6 +96,7 @@ def _describe(file: ListedFile, ctx: Context) -> RasterItem:
         outputs=[_describe_file(file.address, version, ranges.size, found, drawn=settings.raster_draw_in_place)],
         source=Source(name=raster.name, address=file.address, versions=file.versions),
         software=found.software,
+        expected=file.expected,
     )
 
 
