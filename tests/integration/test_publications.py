@@ -134,6 +134,19 @@ def test_p5_an_item_of_a_batch_that_a_person_withdrew_meanwhile_stays_withdrawn(
     assert shown(login) == []
 
 
+def test_p5_an_item_that_was_replaced_from_elsewhere_is_still_that_of_its_file(
+    handler: Connection[Any], login: Connection[Any]
+) -> None:
+    sources: list[Any] = [
+        {"address": f"bronze://{folder}/a.tif", "versions": {f"bronze://{folder}/a.tif": "1"}}
+        for folder in ("in", "uploads")
+    ]
+    for job, source in zip((A, B), sources, strict=True):
+        publish(handler, "heights", job, [replace(publication(job), made_from=source)])
+    found = handler.execute("select * from app.find_made_from('heights', 'bronze://in/')").fetchall()
+    assert found == [("dem", 2, True, sources[0]["address"], sources[0]["versions"])]
+
+
 def test_p5_every_action_has_the_next_number_and_its_content_comes_back(
     handler: Connection[Any], login: Connection[Any]
 ) -> None:
