@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from anabranch.canonical import decode
-from anabranch.errors import InputError, NotFound
+from anabranch.errors import InputError, NotFound, Permanent
 from anabranch.plugins.stac.ingest.handlers import read_items, validate_items
 from anabranch.plugins.stac.ingest.models import Read, ReadParams, Validated, ValidateParams
 from anabranch.plugins.stac.ingest.records import Record, Refused, read_records
@@ -164,3 +164,38 @@ def test_s7_few_unknown_extensions_of_a_part_are_counted(tmp_path: Path, bronze:
     (part,) = read_items(ReadParams(source="bronze://in.ndjson"), ctx).parts
     made: Validated = validate_items(ValidateParams(source="bronze://in.ndjson", part=part), ctx)
     assert made.part.unknown == {uri[:200]: 2 for uri in uris[:20]}
+
+
+def test_a_file_that_vanishes_from_a_folder_is_refused_alone(tmp_path: Path, bronze: Path) -> None:
+    for name in ("a", "b", "c"):
+        write_ndjson(bronze / "in" / f"{name}.ndjson", [make_item(name)])
+    storage = FakeContext(tmp_path).storage
+    listed = list(storage.walk("bronze://in/"))
+    storage.walk = lambda folder: iter(listed)  # type: ignore[method-assign]  # as a store lists: a page at a time
+    found = SourceReader(storage, Path, StacSettings()).read("bronze://in/")
+    assert isinstance(next(found), Record)
+    (bronze / "in" / "b.ndjson").unlink()
+    refused, last = found
+    assert isinstance(refused, Refused)
+    assert (refused.file, refused.code) == ("bronze://in/b.ndjson", "storage.not_found")
+    assert isinstance(last, Record)
+
+
+@pytest.mark.parametrize("hostile", ["keys", "metadata"])
+def test_s7_a_parquet_file_that_is_no_json_is_unreadable(tmp_path: Path, hostile: str) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from anabranch.plugins.stac.ingest.sandbox_functions import write_items
+
+    kind = pa.map_(pa.binary(), pa.string()) if hostile == "keys" else pa.string()
+    columns = {
+        "id": ["a"],
+        "geometry": ["{}"],
+        "assets": pa.array([[(b"k", "v")] if hostile == "keys" else "{}"], kind),
+    }
+    deep = {"stac-geoparquet": "[" * 100_000} if hostile == "metadata" else None
+    pq.write_table(pa.table(columns).replace_schema_metadata(deep), tmp_path / "in.parquet")
+    with pytest.raises(Permanent) as refused:
+        write_items(str(tmp_path / "in.parquet"), str(tmp_path / "out"), 10, lambda *_: None)
+    assert refused.value.code == "ingest.unreadable"

@@ -63,11 +63,20 @@ class SourceReader:
         for number, stat in enumerate(found, 1):
             self._check_number(number)
             address = f"{tier}://{stat.key}"
-            if PurePosixPath(stat.key).suffix.lower() in LINES | PARQUET or not self._is_document(address):
-                yield from self._read_large(address)
-                continue
-            place, document = self._read_document(address)
-            yield from [document] if isinstance(document, Refused) else _list_documents(place, document)
+            try:
+                yield from self._read_file(address)
+            except AnabranchError as error:  # it vanished since it was listed, for example
+                if error.category != "permanent":
+                    raise
+                yield Refused.of(Place(address), error)
+
+    def _read_file(self, address: str) -> Found:
+        """The documents of a file of a folder, whose links are not followed."""
+        if PurePosixPath(address).suffix.lower() in LINES | PARQUET or not self._is_document(address):
+            yield from self._read_large(address)
+            return
+        place, document = self._read_document(address)
+        yield from [document] if isinstance(document, Refused) else _list_documents(place, document)
 
     def _read_large(self, address: str) -> Found:
         """The lines of a file, or the rows of a GeoParquet file."""
