@@ -59,7 +59,7 @@ class Band(StrictModel):
 class Output(StrictModel):
     """An object of the item: `asset` is its key, by default from its kind; readers fetch it by `name`.
 
-    One that lies where others write has a `version`, and readers get no other; its hash may be unknown.
+    One that others can overwrite has a `version`, and readers get no other; its hash may be unknown.
     """
 
     kind: str = Field(pattern=r"^[a-z][a-z0-9_]*$")

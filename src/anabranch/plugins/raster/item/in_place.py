@@ -1,4 +1,4 @@
-"""Catalogs rasters where they lie: their metadata is read by ranges, and no byte is copied."""
+"""Catalogs rasters in place: their metadata is read by ranges, and no byte is copied."""
 
 from pathlib import PurePosixPath
 
@@ -57,7 +57,7 @@ class DescribedFiles(StrictModel):
 
 @handler("raster.describe_files", queue=QUEUE, timeout_seconds=3_600)
 def describe_files(params: DescribeParams, ctx: Context) -> DescribedFiles:
-    """Read the metadata of rasters where they lie; one that can't be read does not stop the others."""
+    """Read the metadata of rasters in place; one that can't be read does not stop the others."""
     path, failures = ctx.scratch / "items.ndjson", list[FailedFile]()
     with path.open("w") as lines:
         for number, file in enumerate(params.files, 1):
