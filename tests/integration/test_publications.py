@@ -31,6 +31,7 @@ from anabranch.plugins.stac.catalog import (
 )
 from anabranch.plugins.stac.collection import CollectionFacts
 from anabranch.plugins.stac.item import Origin, build_item, find_outputs
+from anabranch.plugins.stac.publication_file import PublicationFile
 from anabranch.plugins.stac.rebuild import check, rebuild
 from tests.support.items import raster_item
 
@@ -119,6 +120,31 @@ def test_p5_of_two_who_saw_the_same_number_one_publishes_and_may_repeat_it(
     change(handler, "withdraw")
     assert try_publish(A) == ()
     assert [number for number, *_ in history(login)] == [1, 2]
+
+
+def test_p5_an_item_of_a_batch_that_a_person_withdrew_meanwhile_stays_withdrawn(
+    handler: Connection[Any], login: Connection[Any], tmp_path: Path
+) -> None:
+    put(handler, A)
+    change(handler, "withdraw")
+    batch = PublicationFile(tmp_path / "batch")
+    batch.extend([replace(publication(B), expected=1), replace(publication(B, "new"), expected=0)])
+    with pytest.raises(Conflict, match="is at number 2 by now, not 1"):
+        publish(handler, "heights", B, batch)
+    assert shown(login) == []
+
+
+def test_p5_an_item_that_was_replaced_from_elsewhere_is_still_that_of_its_file(
+    handler: Connection[Any], login: Connection[Any]
+) -> None:
+    sources: list[Any] = [
+        {"address": f"bronze://{folder}/a.tif", "versions": {f"bronze://{folder}/a.tif": "1"}}
+        for folder in ("in", "uploads")
+    ]
+    for job, source in zip((A, B), sources, strict=True):
+        publish(handler, "heights", job, [replace(publication(job), made_from=source)])
+    found = handler.execute("select * from app.find_made_from('heights', 'bronze://in/')").fetchall()
+    assert found == [("dem", 2, True, sources[0]["address"], sources[0]["versions"])]
 
 
 def test_p5_every_action_has_the_next_number_and_its_content_comes_back(

@@ -108,7 +108,7 @@ def test_r6_a_raster_in_object_storage_is_cataloged_where_it_lies(tmp_path: Path
     bucket.upload("in/scene.tif", local)
     version = ctx.storage.stat(SOURCE).tag
     listed = [
-        ListedFile(address=SOURCE, item=item, status="new", versions={SOURCE: tag})
+        ListedFile(address=SOURCE, item=item, status="changed", versions={SOURCE: tag}, expected=3)
         for item, tag in (("scene", version), ("changed", "other"))
     ]
     found = describe_files(DescribeParams(files=tuple(listed)), ctx)
@@ -117,6 +117,7 @@ def test_r6_a_raster_in_object_storage_is_cataloged_where_it_lies(tmp_path: Path
     assert part
     item = RasterItem.model_validate_json(part.read_text())
     (output,) = item.outputs
+    assert item.expected == 3, "what a person did meanwhile is not undone"
     assert (item.id, output.href, output.version, output.sha256) == ("scene", SOURCE, version, None)
     assert (output.kind, output.drawn) == ("raster", False), "it has no overviews"
     assert bucket.read_bytes < local.stat().st_size / 2

@@ -61,9 +61,10 @@ def test_a_withdrawn_item_comes_back_only_with_another_file(tag: str, status: st
 
 
 def test_what_is_above_the_limit_is_left_for_the_next_run() -> None:
-    files = listed("in/a.tif", "in/b.tif", "in/c.jp2", "in/d.TIF", "in/e.txt")
-    assert statuses(files, known(A, tif="1"), Wanted.of(["tif"], 1)) == {
-        A: "unchanged", "bronze://in/b.tif": "new", "bronze://in/d.TIF": "left",
+    files = listed("in/a.tif", "in/b.tif", "in/c.jp2", "in/d.TIF", "in/e.txt", "in/f.tif")
+    published = known(A, tif="1") | known("bronze://in/f.tif", tif="1")
+    assert statuses(files, published, Wanted.of(["tif"], 1)) == {
+        A: "unchanged", "bronze://in/b.tif": "new", "bronze://in/d.TIF": "left", "bronze://in/f.tif": "unchanged",
     }  # fmt: skip
 
 

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from anabranch.canonical import decode
-from anabranch.errors import InputError, NotFound
-from anabranch.plugins.stac.ingest.handlers import read_items
-from anabranch.plugins.stac.ingest.models import Read, ReadParams
+from anabranch.errors import InputError, NotFound, Permanent
+from anabranch.plugins.stac.ingest.handlers import read_items, validate_items
+from anabranch.plugins.stac.ingest.models import Read, ReadParams, Validated, ValidateParams
 from anabranch.plugins.stac.ingest.records import Record, Refused, read_records
 from anabranch.plugins.stac.ingest.sources import SourceReader
 from anabranch.plugins.stac.settings import StacSettings
@@ -122,3 +122,80 @@ def test_the_items_of_a_source_are_split_into_parts_and_their_number_is_bounded(
             ReadParams(source="bronze://in.ndjson"),
             FakeContext(tmp_path, settings=[StacSettings(stac_max_items=1_000)]),
         )
+
+
+def test_s7_large_documents_of_a_catalog_are_read_one_at_a_time(tmp_path: Path, bronze: Path) -> None:
+    names = [f"{number}.json" for number in range(12)]
+    write_json(bronze / "catalog.json", {"type": "Catalog", "links": [link("item", name) for name in names]})
+    for name in names:
+        write_json(bronze / name, make_item(name, title="x" * 2**20))
+    storage, large = FakeContext(tmp_path).storage, list[str]()
+    read_file = storage.read
+
+    def count(address: str, start: int = 0, length: int | None = None) -> bytes:
+        text = read_file(address, start, length)
+        large.extend([address] if len(text) > 2**20 else [])
+        return text
+
+    storage.read = count  # type: ignore[method-assign]  # the real one, counted
+    found = SourceReader(storage, Path, StacSettings()).read("bronze://catalog.json")
+    for number, _ in enumerate(found, 1):
+        assert len(large) == number
+
+
+def test_s7_refusals_count_as_items(tmp_path: Path, bronze: Path) -> None:
+    links = [link("item", "x:")] * 1_200
+    write_json(bronze / "catalog.json", {"type": "Catalog", "links": links})
+    ctx = FakeContext(tmp_path, settings=[StacSettings()])
+    made: Read = read_items(ReadParams(source="bronze://catalog.json"), ctx)
+    assert (made.parts, made.read) == ([], 1_200)
+    assert len(ctx.work.require(made.refused).read_text().splitlines()) == 1_200
+    with pytest.raises(InputError, match="more than 1000 items"):
+        read_items(
+            ReadParams(source="bronze://catalog.json"),
+            FakeContext(tmp_path, settings=[StacSettings(stac_max_items=1_000)]),
+        )
+
+
+def test_s7_few_unknown_extensions_of_a_part_are_counted(tmp_path: Path, bronze: Path) -> None:
+    uris = [f"https://example.com/{number}/{'x' * 300}" for number in range(50)]
+    write_ndjson(bronze / "in.ndjson", [make_item("a", stac_extensions=uris), make_item("b", stac_extensions=uris)])
+    ctx = FakeContext(tmp_path, settings=[StacSettings()])
+    (part,) = read_items(ReadParams(source="bronze://in.ndjson"), ctx).parts
+    made: Validated = validate_items(ValidateParams(source="bronze://in.ndjson", part=part), ctx)
+    assert made.part.unknown == {uri[:200]: 2 for uri in uris[:20]}
+
+
+def test_a_file_that_vanishes_from_a_folder_is_refused_alone(tmp_path: Path, bronze: Path) -> None:
+    for name in ("a", "b", "c"):
+        write_ndjson(bronze / "in" / f"{name}.ndjson", [make_item(name)])
+    storage = FakeContext(tmp_path).storage
+    listed = list(storage.walk("bronze://in/"))
+    storage.walk = lambda folder: iter(listed)  # type: ignore[method-assign]  # as a store lists: a page at a time
+    found = SourceReader(storage, Path, StacSettings()).read("bronze://in/")
+    assert isinstance(next(found), Record)
+    (bronze / "in" / "b.ndjson").unlink()
+    refused, last = found
+    assert isinstance(refused, Refused)
+    assert (refused.file, refused.code) == ("bronze://in/b.ndjson", "storage.not_found")
+    assert isinstance(last, Record)
+
+
+@pytest.mark.parametrize("hostile", ["keys", "metadata"])
+def test_s7_a_parquet_file_that_is_no_json_is_unreadable(tmp_path: Path, hostile: str) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from anabranch.plugins.stac.ingest.sandbox_functions import write_items
+
+    kind = pa.map_(pa.binary(), pa.string()) if hostile == "keys" else pa.string()
+    columns = {
+        "id": ["a"],
+        "geometry": ["{}"],
+        "assets": pa.array([[(b"k", "v")] if hostile == "keys" else "{}"], kind),
+    }
+    deep = {"stac-geoparquet": "[" * 100_000} if hostile == "metadata" else None
+    pq.write_table(pa.table(columns).replace_schema_metadata(deep), tmp_path / "in.parquet")
+    with pytest.raises(Permanent) as refused:
+        write_items(str(tmp_path / "in.parquet"), str(tmp_path / "out"), 10, lambda *_: None)
+    assert refused.value.code == "ingest.unreadable"

@@ -284,7 +284,7 @@ class Inspected(StrictModel):
 
 
 class Described(StrictModel):
-    """A raster that is cataloged where it lies: its facts, the area of all of its pixels, and whether it is a COG."""
+    """A raster that is cataloged in place: its facts, the area of all of its pixels, and whether it is a COG."""
 
     raster: Validated
     footprint: Footprint

@@ -63,6 +63,7 @@ class Publication:
     outputs: Sequence[PublishedOutput] = ()
     manifest: Manifest | None = None
     made_from: JsonObject | None = None
+    expected: int | None = None  # the number that it had when it was compared; None: as of the caller
     is_valid: InitVar[bool] = False  # it was validated before
 
     def __post_init__(self, is_valid: bool) -> None:
@@ -346,7 +347,7 @@ def _record(
             "body": each.document,
             "outputs": [asdict(output) for output in each.outputs],
             "made_from": each.made_from,
-            "expected": expected,
+            "expected": expected if each.expected is None else each.expected,
             **({"manifest": vars(each.manifest)} if each.manifest else {}),
         }
         for each in publications

@@ -59,7 +59,7 @@ class Band(StrictModel):
 class Output(StrictModel):
     """An object of the item: `asset` is its key, by default from its kind; readers fetch it by `name`.
 
-    One that lies where others write has a `version`, and readers get no other; its hash may be unknown.
+    One that others can overwrite has a `version`, and readers get no other; its hash may be unknown.
     """
 
     kind: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
@@ -163,6 +163,7 @@ class RasterItem(StrictModel):
     source: Source | None = None
     software: dict[str, str] = Field({}, description="The software that made it, with versions.")
     renders: dict[str, Render] = Field({})
+    expected: int | None = Field(None, ge=0, description="The number that the item had when the caller looked.")
 
     @field_validator("crs")
     @classmethod

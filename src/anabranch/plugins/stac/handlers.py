@@ -174,7 +174,7 @@ def build_publications(
     for raster in rasters:
         document = build_item(collection, raster, origin, our_version())
         manifest = sign(collection, raster) if sign else None
-        yield Publication(document, find_outputs(raster), manifest, _made_from(raster))
+        yield Publication(document, find_outputs(raster), manifest, _made_from(raster), raster.expected)
 
 
 def _made_from(raster: RasterItem) -> JsonObject | None:

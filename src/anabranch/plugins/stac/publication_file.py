@@ -38,4 +38,5 @@ class PublicationFile:
 
 def _restore(line: Mapping[str, Any]) -> Publication:  # as it was written
     outputs, manifest = [PublishedOutput(**one) for one in line["outputs"]], line["manifest"]
-    return Publication(line["document"], outputs, manifest and Manifest(**manifest), line["made_from"], is_valid=True)
+    made = line["document"], outputs, manifest and Manifest(**manifest), line["made_from"], line["expected"]
+    return Publication(*made, is_valid=True)

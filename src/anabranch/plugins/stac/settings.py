@@ -12,7 +12,9 @@ class StacSettings(StrictModel):
 
     stac_document_mb: int = Field(64, ge=1, description="The largest JSON document that stac_ingest reads whole.")
     stac_item_kb: int = Field(4_096, ge=1, description="The largest item that stac_ingest accepts.")
-    stac_max_items: int = Field(1_000_000, ge=1, description="The most items that one stac_ingest reads.")
+    stac_max_items: int = Field(
+        1_000_000, ge=1, description="The most items that one stac_ingest reads, refused ones included."
+    )
     stac_max_documents: int = Field(
         100_000, ge=1, description="The most documents of a folder or a static catalog that one stac_ingest reads."
     )

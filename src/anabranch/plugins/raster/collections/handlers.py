@@ -25,6 +25,7 @@ from anabranch.plugins.raster.collections.listing import find_sources, list_file
 from anabranch.plugins.raster.collections.models import CheckedSource, Failure, FileReport, ListedFile, WorkFile
 from anabranch.plugins.raster.collections.report import Verdict, judge_set
 from anabranch.plugins.raster.collections.request import CollectionRequest
+from anabranch.plugins.raster.faults import is_fault_of_file
 from anabranch.plugins.raster.handler_models import CogSource, ValidateParams, Verified, VerifyParams
 from anabranch.plugins.raster.handlers import is_stored, preflight, store_cog, validate, verify
 from anabranch.plugins.raster.models import ValidateOptions
@@ -44,9 +45,6 @@ __all__ = [
 
 QUEUE = "raster"
 MAX_SHOWN = 100
-# Limits that a file exceeds by itself, whoever reads it; and the end of the process that read it, if it happens again.
-FAULTS_OF_FILES = ("resource.memory", "resource.cpu")
-CRASH = "handler.crashed"
 Model = TypeVar("Model", bound=StrictModel)
 
 
@@ -99,8 +97,7 @@ def _check(file: ListedFile, params: CheckParams, ctx: Context) -> CheckedSource
 
 def _blame(error: AnabranchError, ctx: Context) -> Failure:
     """The failure of a file; the error itself where trying again may help."""
-    crashed_again = error.code == CRASH and ctx.attempt > 1
-    if error.category == "permanent" or error.code in FAULTS_OF_FILES or crashed_again:
+    if is_fault_of_file(error, ctx):
         return Failure.of(error)
     raise error
 

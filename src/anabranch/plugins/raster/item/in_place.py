@@ -1,4 +1,4 @@
-"""Catalogs rasters where they lie: their metadata is read by ranges, and no byte is copied."""
+"""Catalogs rasters in place: their metadata is read by ranges, and no byte is copied."""
 
 from pathlib import PurePosixPath
 
@@ -7,6 +7,7 @@ from pydantic import Field, JsonValue
 from anabranch.engine.worker.context import Context
 from anabranch.engine.worker.handler import handler
 from anabranch.errors import AnabranchError
+from anabranch.plugins.raster.faults import is_fault_of_file
 from anabranch.plugins.raster.formats.sources import open_ranges
 from anabranch.plugins.raster.handlers import QUEUE, require_own_outputs
 from anabranch.plugins.raster.item.publication import COG_TYPE, describe_band, find_span
@@ -21,7 +22,6 @@ __all__ = ["DescribeParams", "ListedFile", "describe_files"]
 
 MAX_BATCH = 1_000
 MEDIA_TYPES = {"GTiff": "image/tiff; application=geotiff", "JP2OpenJPEG": "image/jp2"}
-RETRIED = ("transient", "throttled")  # the store does not answer: no fault of one file
 
 
 class ListedFile(StrictModel):
@@ -57,14 +57,14 @@ class DescribedFiles(StrictModel):
 
 @handler("raster.describe_files", queue=QUEUE, timeout_seconds=3_600)
 def describe_files(params: DescribeParams, ctx: Context) -> DescribedFiles:
-    """Read the metadata of rasters where they lie; one that can't be read does not stop the others."""
+    """Read the metadata of rasters in place; one that can't be read does not stop the others."""
     path, failures = ctx.scratch / "items.ndjson", list[FailedFile]()
     with path.open("w") as lines:
         for number, file in enumerate(params.files, 1):
             try:
                 lines.write(f"{_describe(file, ctx).model_dump_json(exclude_none=True)}\n")
             except AnabranchError as error:
-                if error.category in RETRIED:
+                if not is_fault_of_file(error, ctx):
                     raise
                 failures.append(FailedFile(address=file.address, code=error.code, message=error.message))
             ctx.progress(number, len(params.files), file.address)
@@ -96,6 +96,7 @@ def _describe(file: ListedFile, ctx: Context) -> RasterItem:
         outputs=[_describe_file(file.address, version, ranges.size, found)],
         source=Source(name=raster.name, address=file.address, versions=file.versions),
         software=found.software,
+        expected=file.expected,
     )
 
 

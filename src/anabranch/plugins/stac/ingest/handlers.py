@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path, PurePosixPath
+from shutil import copyfileobj
 from typing import TYPE_CHECKING
 
 from anabranch import Context, handler
@@ -37,6 +38,8 @@ __all__ = ["load_items", "read_items", "validate_items"]
 PART_ITEMS = 500
 PART_BYTES = 16 * 2**20
 MAX_SHOWN = 100
+MAX_UNKNOWN = 20  # extensions that are counted in a part
+MAX_URI_CHARS = 200
 NDJSON = "application/x-ndjson"
 
 
@@ -47,30 +50,30 @@ def read_items(params: ReadParams, ctx: Context) -> Read:
 
     settings = ctx.settings(StacSettings)
     reader = SourceReader(ctx.storage, make_converter(ctx, settings), settings)
-    refused: list[bytes] = []
+    refused = ctx.scratch / "refused"
     parts: list[WorkFile] = []
     read = 0
-    for part in _split(reader.read(params.source), refused):
-        read += len(part)
-        if read > settings.stac_max_items:
-            what = f"the source has more than {settings.stac_max_items} items"
-            raise InputError("ingest.too_many", what, remedy="Ingest parts of it, or raise `stac_max_items`.")
-        path = write_lines(ctx.scratch / "part", map(Record.write, part))
-        parts.append(ctx.work.put(path, f"part-{len(parts)}"))
-        ctx.progress(read, None, part[-1].place.file)
-    return Read(parts=parts, read=read + len(refused), refused=_put(ctx, "refused", refused))
+    with refused.open("wb") as refusals:
+        for part in _split(reader.read(params.source)):
+            read += len(part)
+            if read > settings.stac_max_items:
+                what = f"the source has more than {settings.stac_max_items} items"
+                raise InputError("ingest.too_many", what, remedy="Ingest parts of it, or raise `stac_max_items`.")
+            refusals.writelines(one.write() for one in part if isinstance(one, Refused))
+            if records := [one.write() for one in part if isinstance(one, Record)]:
+                path = write_lines(ctx.scratch / "part", records)
+                parts.append(ctx.work.put(path, f"part-{len(parts)}"))
+            ctx.progress(read, None, part[-1].place.file if isinstance(part[-1], Record) else part[-1].file)
+    return Read(parts=parts, read=read, refused=ctx.work.put(refused) if refused.stat().st_size else None)
 
 
-def _split(found: Iterable[Record | Refused], refused: list[bytes]) -> Iterator[list[Record]]:
-    """Records in parts that are bounded in number and size; refusals are put aside."""
-    part: list[Record] = []
+def _split(found: Iterable[Record | Refused]) -> Iterator[list[Record | Refused]]:
+    """What was found in parts that are bounded in number and size."""
+    part: list[Record | Refused] = []
     size = 0
     for one in found:
-        if isinstance(one, Refused):
-            refused.append(one.write())
-            continue
         part.append(one)
-        size += len(one.text)
+        size += len(one.text) if isinstance(one, Record) else 0
         if len(part) == PART_ITEMS or size > PART_BYTES:
             yield part
             part, size = [], 0
@@ -100,7 +103,9 @@ def validate_items(params: ValidateParams, ctx: Context) -> Validated:
         except InputError as error:
             refused.append(Refused.of(place, error, document).write())
             continue
-        unknown.update(list_unknown_extensions(made))
+        for uri in (uri[:MAX_URI_CHARS] for uri in list_unknown_extensions(made)):
+            if uri in unknown or len(unknown) < MAX_UNKNOWN:
+                unknown[uri] += 1
         (collections if is_collection else items).append(line)
     return Validated(
         part=Part(
@@ -128,7 +133,9 @@ def load_items(params: LoadParams, ctx: Context) -> Ingested:
     report = ctx.scratch / "refused.ndjson"
     with report.open("wb") as lines:
         for file in (params.refused, *(part.refused for part in params.parts)):
-            lines.write(ctx.work.require(file).read_bytes() if file else b"")
+            if file:
+                with ctx.work.require(file).open("rb") as part:
+                    copyfileobj(part, lines)
         lines.writelines(one.write() for one in loaded.refused)
     return _total(params, loaded, report, ctx)
 
@@ -167,7 +174,7 @@ def _total(params: LoadParams, loaded: "Loaded", report: Path, ctx: Context) -> 
         refused=refused,
         refusals=shown,
         warnings=[
-            f"{count} documents declare the extension {uri[:200]}: its schema is not known here, so it was not checked"
+            f"{count} documents declare the extension {uri}: its schema is not known here, so it was not checked"
             for uri, count in unknown.most_common(MAX_SHOWN)
         ],
         outputs=[Output(kind="report", href=made.address, media_type=NDJSON, size=made.size, sha256=made.sha256)],

@@ -88,7 +88,7 @@ class Output(StrictModel):
 
 
 class Ingested(StrictModel):
-    """What became of the documents: read = collections + accepted + duplicates + refused.
+    """The result: read = collections + accepted + duplicates + refused.
 
     Items that are accepted are new or changed, or unchanged; in a dry run neither is known.
     """

@@ -33,7 +33,7 @@ def write_items(source: str, target: str, max_items: int, progress: Progress) ->
         with pq.ParquetFile(source, memory_map=False, pre_buffer=False) as file, open(target, "wb") as lines:  # noqa: PTH123
             _check(file, max_items)
             return _write(file, lines, progress)
-    except (pa.ArrowException, OSError, ValueError, shapely.errors.ShapelyError) as error:
+    except (pa.ArrowException, OSError, ValueError, TypeError, RecursionError, shapely.errors.ShapelyError) as error:
         if isinstance(error, OSError) and error.errno:
             raise
         raise _unreadable(str(error)) from error

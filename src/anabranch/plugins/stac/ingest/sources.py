@@ -23,7 +23,8 @@ SUFFIXES = LINES | PARQUET | {".json", ".geojson"}
 PARQUET_MAGIC = b"PAR1"
 MAX_DEPTH = 32
 READERS = 8
-WINDOW = 64
+READ_AHEAD_BYTES = 2**20
+TOO_LARGE = "ingest.too_large"
 Found = Iterator[Record | Refused]
 
 
@@ -62,11 +63,20 @@ class SourceReader:
         for number, stat in enumerate(found, 1):
             self._check_number(number)
             address = f"{tier}://{stat.key}"
-            if PurePosixPath(stat.key).suffix.lower() in LINES | PARQUET or not self._is_document(address):
-                yield from self._read_large(address)
-                continue
-            place, document = self._read_document(address)
-            yield from [document] if isinstance(document, Refused) else _list_documents(place, document)
+            try:
+                yield from self._read_file(address)
+            except AnabranchError as error:  # it vanished since it was listed, for example
+                if error.category != "permanent":
+                    raise
+                yield Refused.of(Place(address), error)
+
+    def _read_file(self, address: str) -> Found:
+        """The documents of a file of a folder, whose links are not followed."""
+        if PurePosixPath(address).suffix.lower() in LINES | PARQUET or not self._is_document(address):
+            yield from self._read_large(address)
+            return
+        place, document = self._read_document(address)
+        yield from [document] if isinstance(document, Refused) else _list_documents(place, document)
 
     def _read_large(self, address: str) -> Found:
         """The lines of a file, or the rows of a GeoParquet file."""
@@ -101,9 +111,11 @@ class SourceReader:
         waiting, seen, folder = deque([(root, 0)]), {root}, folder_of(root)
         with ThreadPoolExecutor(READERS) as pool:
             while waiting:
-                window = [waiting.popleft() for _ in range(min(WINDOW, len(waiting)))]
-                addresses = [address for address, _ in window]
-                for (_, depth), (place, document) in zip(window, pool.map(self._read_document, addresses), strict=True):
+                window = [waiting.popleft() for _ in range(min(READERS, len(waiting)))]
+                ahead = pool.map(self._read_ahead, (address for address, _ in window))
+                for (address, depth), (place, document) in zip(window, ahead, strict=True):
+                    if isinstance(document, Refused) and document.code == TOO_LARGE:  # only one of these at a time
+                        place, document = self._read_document(address)
                     if isinstance(document, Refused):
                         yield document
                         continue
@@ -119,14 +131,19 @@ class SourceReader:
                             what = f"{target} is more than {MAX_DEPTH} links away from {root}"
                             yield Refused.of(place, InputError("ingest.link", what, remedy="Ingest it by itself."))
 
-    def _read_document(self, address: str) -> "tuple[Place, Json | Refused]":
+    def _read_ahead(self, address: str) -> "tuple[Place, Json | Refused]":
+        """A document that is small enough to wait for its turn in memory."""
+        return self._read_document(address, READ_AHEAD_BYTES)
+
+    def _read_document(self, address: str, most: int | None = None) -> "tuple[Place, Json | Refused]":
         """A document, or why it can't be read; a store that does not answer fails the task."""
-        place = Place(address)
+        place, limit = Place(address), self._settings.stac_document_mb * 2**20
+        limit = limit if most is None else min(limit, most)
         try:
-            size, most = self._storage.stat(address).size, self._settings.stac_document_mb * 2**20
-            if size > most:
-                raise _too_large(f"the document has {size} bytes; at most {most} are read whole")
-            text = self._storage.read(address)
+            size = self._storage.stat(address).size
+            if size > limit:
+                raise _too_large(f"the document has {size} bytes; at most {limit} are read whole")
+            text = self._storage.read(address, 0, size)
             place = Place(address, hashlib.sha256(text).hexdigest())
             return place, parse_document(text)
         except AnabranchError as error:
@@ -146,7 +163,7 @@ class SourceReader:
 
 def _too_large(what: str) -> InputError:
     remedy = "Convert it to NDJSON, one item a line; or raise `stac_document_mb` or `stac_item_kb`."
-    return InputError("ingest.too_large", what, remedy=remedy)
+    return InputError(TOO_LARGE, what, remedy=remedy)
 
 
 def _has_lines(head: bytes) -> bool:

@@ -87,7 +87,8 @@ def compare(files: Mapping[str, Stat], known: Mapping[str, Known], now: datetime
         found = _compare_file(address, files, known.get(name_item(address)), now)
         if found.status in (Status.NEW, Status.CHANGED):
             left -= 1
-        yield found if left >= 0 else found.model_copy(update={"status": Status.LEFT})
+            found = found if left >= 0 else found.model_copy(update={"status": Status.LEFT})
+        yield found
     for each in known.values():
         if each.shown and each.address not in files and each.item == name_item(each.address):
             yield Compared(address=each.address, item=each.item, status=Status.VANISHED, expected=each.number)

@@ -1,4 +1,4 @@
-"""Handlers of sync_folder: what is to be published, and what became of it."""
+"""Handlers of sync_folder: what is to be published, and the result."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -66,7 +66,7 @@ def _list(folder: str, ctx: Context) -> Iterator[tuple[str, Stat]]:
 
 
 class SyncedFile(StrictModel):
-    """A file or an item of a folder, and what became of it."""
+    """A file or an item of a folder, and the result."""
 
     address: str
     item: str
@@ -112,7 +112,7 @@ class SyncReport(StrictModel):
 
 @handler("storage.report_sync", queue="files", timeout_seconds=3_600)
 def report_sync(params: ReportParams, ctx: Context) -> SyncReport:
-    """Count what became of the files of a folder, and write the list."""
+    """Count the results of the files of a folder, and write the list."""
     compared = read_lines([ctx.work.require(params.part)], Compared)
     files = compared if params.dry_run else _end(compared, params, ctx)
     counts, shown = Counter[Status](), dict[Status, tuple[SyncedFile, ...]]()
@@ -142,7 +142,7 @@ def _describe(file: "Compared | SyncedFile", collection: str) -> SyncedFile:
 
 
 def _end(compared: Iterable[Compared], params: ReportParams, ctx: Context) -> Iterator[Compared | SyncedFile]:
-    """The files, those that were to be published with what became of them; one that is nowhere was rejected."""
+    """The files, those that were to be published with the result; one that is nowhere was rejected."""
     tasks = dict(_run(ctx, "list_failures", job_id=ctx.job_id, node=PUBLISH))
     failed = {each.address: each for each in params.failures}
     published = {item["id"] for batch in params.items for item in batch}

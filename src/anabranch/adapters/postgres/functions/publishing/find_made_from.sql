@@ -1,6 +1,6 @@
--- What items of a collection were last made from, where that is a file below a folder, like bronze://delivery/: the newest
--- publication of each that brought content counts, whatever was rolled back or withdrawn since. number: of its newest
--- publication; shown: readers see the item.
+-- The files below a folder, like bronze://delivery/, that items of a collection were last made from: the newest publication
+-- of each that brought such content counts, whatever was rolled back, withdrawn or replaced from elsewhere since. number: of
+-- its newest publication; shown: readers see the item.
 create function app.find_made_from(_collection text, _folder text)
 returns table (item text, number integer, shown boolean, address text, versions jsonb) language sql stable as $$
     select split_part(k.key, '/', 2), k.number, c.action <> 'withdraw', m.made_from ->> 'address', m.made_from -> 'versions'
@@ -8,7 +8,7 @@ returns table (item text, number integer, shown boolean, address text, versions 
       join app.publications c on c.id = k.current
      cross join lateral (
            select p.made_from from app.publications p
-            where p.kind = k.kind and p.key = k.key and p.source = p.id order by p.number desc limit 1) m
-     where k.kind = 'item' and k.key > _collection || '/' and k.key < _collection || '0'
-       and starts_with(m.made_from ->> 'address', _folder);
+            where p.kind = k.kind and p.key = k.key and p.source = p.id and starts_with(p.made_from ->> 'address', _folder)
+            order by p.number desc limit 1) m
+     where k.kind = 'item' and k.key > _collection || '/' and k.key < _collection || '0';
 $$;
