@@ -26,12 +26,14 @@ from anabranch.plugins.stac.catalog import (
     Publication,
     act,
     ensure_collection,
+    keep,
     publish,
     remove_collection,
 )
 from anabranch.plugins.stac.collection import CollectionFacts
 from anabranch.plugins.stac.item import Origin, build_item, find_outputs
 from anabranch.plugins.stac.rebuild import check, rebuild
+from anabranch.plugins.stac.same_content import find_same
 from tests.support.items import raster_item
 
 ANN = By(actor="ann", reason="blurred")
@@ -263,6 +265,22 @@ def test_p5_an_attempt_that_repeats_does_not_undo_what_came_after(
     change(handler, "withdraw")
     assert put(handler, B) == ()
     assert shown(login) == []
+
+
+def test_e15_who_finds_content_as_it_would_be_published_is_noted_also_if_it_went_out_of_sight_meanwhile(
+    handler: Connection[Any], login: Connection[Any]
+) -> None:
+    for job in (A, B, C):
+        add_job(login, job, "roads")
+    put(handler, A)
+    assert publish(handler, "heights", B, [publication(A)]).changed == ()
+    seen = find_same(handler, "heights", [publication(A)])
+    change(handler, "withdraw")
+    keep(handler, "heights", C, seen.values())
+    superseded = "select job_id from app.superseded_jobs order by 1"
+    assert login.execute(superseded).fetchall() == [(A,), (B,), (C,)]
+    change(handler, "restore")
+    assert login.execute(superseded).fetchall() == []
 
 
 def test_p7_a_key_belongs_to_the_owner_of_the_root_job_which_is_who_acts(

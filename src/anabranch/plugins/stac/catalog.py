@@ -7,6 +7,7 @@ from dataclasses import InitVar, asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
+from uuid import UUID
 
 import orjson
 import psycopg
@@ -25,7 +26,7 @@ from anabranch.sql_files import read_statements
 
 __all__ = [
     "Acted", "Action", "By", "Publication", "Published", "Work", "act", "ensure_collection", "find_foreign",
-    "find_origin", "publish", "remove_collection", "run", "split", "store_collection",
+    "find_origin", "keep", "publish", "remove_collection", "run", "split", "store_collection",
 ]  # fmt: skip
 
 SQL = Path(__file__).with_name("statements.sql")
@@ -196,6 +197,13 @@ def publish(
     except PartitionChanged:
         changed = _publish(connection, collection, by, publications, attempt, expected, alone=True)
     return Published(collection, tuple(ids), tuple(changed))
+
+
+def keep(connection: Work, collection: str, job_id: str, publications: Iterable[UUID]) -> None:
+    """Note that a job leaves publications as they are: it answers for its parameters while they are in sight (E15)."""
+    if kept := list(publications):
+        with _publishing(connection):
+            run(connection, "keep_publications", collection=collection, job_id=job_id, publications=kept)
 
 
 def act(

@@ -126,12 +126,14 @@ def _read_items(files: Sequence[Json], ctx: Context) -> Iterator[RasterItem]:
 
 def _leave_out_same(params: ItemsParams, batch: "list[Publication]", ctx: Context) -> "list[Publication]":
     """What is left of a batch where items that are shown already are left alone."""
+    from anabranch.plugins.stac import catalog
     from anabranch.plugins.stac.same_content import find_same
 
     if not params.keep_same:
         return batch
     with ctx.database() as connection:
         same = find_same(connection, params.collection, batch)
+        catalog.keep(connection, params.collection, ctx.job_id, same.values())
     return [publication for publication in batch if publication.id not in same]
 
 
