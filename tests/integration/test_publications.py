@@ -29,8 +29,9 @@ from anabranch.plugins.stac.catalog import (
     keep,
     publish,
     remove_collection,
+    store_collection,
 )
-from anabranch.plugins.stac.collection import CollectionFacts
+from anabranch.plugins.stac.collection import CollectionFacts, build_collection
 from anabranch.plugins.stac.item import Origin, build_item, find_outputs
 from anabranch.plugins.stac.rebuild import check, rebuild
 from anabranch.plugins.stac.same_content import find_same
@@ -313,11 +314,30 @@ def make_key(login: Connection[Any], key_id: str, scope: str) -> None:
     )
 
 
+def test_p7_only_its_owner_changes_a_collection_and_an_unknown_extension_is_no_hindrance(
+    handler: Connection[Any], login: Connection[Any]
+) -> None:
+    add_job(login, A, "roads")
+    add_job(login, C, "rivers")
+    unknown = "https://example.com/unknown/v1.0.0/schema.json"
+    document, _ = build_collection(CollectionFacts(id="ours", title="Ours"))
+    document["stac_extensions"] = [unknown]
+    store_collection(handler, document, document, By(A))
+    assert not ensure_collection(handler, CollectionFacts(id="ours", title="Ours"), By(C)), "nothing would change"
+    with pytest.raises(Conflict) as caught:
+        ensure_collection(handler, CollectionFacts(id="ours", title="Theirs"), By(C))
+    assert caught.value.code == "publication.owner"
+    assert publish(handler, "ours", C, [publication(C, collection="ours")]).changed == ("dem",)
+    assert ensure_collection(handler, CollectionFacts(id="ours", title="Still ours"), By(A))
+
+
 def test_e3_a_lost_attempt_changes_nothing(handler: Connection[Any], login: Connection[Any]) -> None:
     put(handler, A)
     lost = ("publish", Attempt(TaskKey(1, 0), 1, 1))
     with pytest.raises(Interrupted):
         publish(handler, "heights", B, [publication(B)], lost)
+    with pytest.raises(Interrupted):
+        publish(handler, "heights", B, [], lost)
     with pytest.raises(Interrupted):
         change(handler, "withdraw", By(job_id=B), attempt=lost)
     with pytest.raises(Interrupted):

@@ -144,8 +144,6 @@ def store_collection(
     said: JsonObject,
     by: By = NOBODY,
     attempt: tuple[str, Attempt] | None = None,
-    *,
-    accept_unknown: bool = False,
 ) -> bool:
     """Store the valid document of a new collection, or update the given fields of an existing one, but for its extent.
 
@@ -156,7 +154,7 @@ def store_collection(
         ((stored, changed),) = run(connection, "ensure_collection", **given, alone=False)
         if stored is None or not _is_shown(connection, stored):
             ((stored, changed),) = run(connection, "ensure_collection", **given, alone=True)
-            validate(stored, accept_unknown=accept_unknown)
+            validate(stored, accept_unknown=True)  # what it had before, or the caller has accepted
             _show_collection(connection, stored)
             _require_current(connection, by.job_id, attempt)
     return bool(changed)
@@ -190,6 +188,8 @@ def publish(
     """
     ids = _check(collection, publications)
     if not ids:
+        with _publishing(connection):
+            _require_current(connection, job_id, attempt)
         return Published(collection, (), ())
     by = By(job_id, reason=reason)
     try:

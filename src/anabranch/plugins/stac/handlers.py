@@ -144,9 +144,8 @@ def _publish(
     from anabranch.plugins.stac import catalog
 
     facts = CollectionFacts(id=params.collection, title=params.title, description=params.description)
-    attempt = _attempt(ctx)
     publish = partial(
-        catalog.publish, connection, params.collection, ctx.job_id, publications, attempt,
+        catalog.publish, connection, params.collection, ctx.job_id, publications, _attempt(ctx),
         reason=params.reason, expected=params.expected,
     )  # fmt: skip
     if not (params.create_collection and (params.title or params.description)):
@@ -155,7 +154,8 @@ def _publish(
         except NotFound:
             if not params.create_collection:
                 raise
-    catalog.ensure_collection(connection, facts, catalog.By(ctx.job_id), attempt)
+    # Without a fence: publishing takes it at the end of this transaction, so that the job is not locked for long (E7).
+    catalog.ensure_collection(connection, facts, catalog.By(ctx.job_id))
     return publish().changed
 
 
