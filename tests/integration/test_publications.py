@@ -119,6 +119,8 @@ def test_p5_of_two_who_saw_the_same_number_one_publishes_and_may_repeat_it(
         try_publish(B)
     assert refused.value.code == "publication.moved"
     assert try_publish(A) == (), "an attempt that repeats is no other"
+    with pytest.raises(Conflict):
+        publish(handler, "heights", A, [publication(A, west=8.0)], expected=0)
     change(handler, "withdraw")
     assert try_publish(A) == ()
     assert [number for number, *_ in history(login)] == [1, 2]
