@@ -25,8 +25,8 @@ from anabranch.plugins.stac.validation import validate
 from anabranch.sql_files import read_statements
 
 __all__ = [
-    "Acted", "Action", "By", "Publication", "Published", "Work", "act", "ensure_collection", "find_foreign",
-    "find_origin", "keep", "publish", "remove_collection", "run", "split", "store_collection",
+    "BATCH_ITEMS", "Acted", "Action", "By", "Publication", "Published", "Work", "act", "ensure_collection",
+    "find_foreign", "find_origin", "keep", "publish", "remove_collection", "run", "split", "store_collection",
 ]  # fmt: skip
 
 SQL = Path(__file__).with_name("statements.sql")
@@ -269,7 +269,7 @@ def _publish(
 
 def _show_items(
     connection: Work, change: Change, documents: Mapping[str, Mapping[str, Json]]
-) -> Iterator[Mapping[str, Any]]:
+) -> list[Mapping[str, Any]]:
     """Write to pgstac what changed, or what it lost; returns the boxes and times of what changed."""
     collection, changed = change.document["id"], [made["id"] for made in change.made]
     _show_collection(connection, change.document)
@@ -277,7 +277,7 @@ def _show_items(
     wanted = {*changed, *_missing(connection, collection, shown)}
     _load(connection, collection, [documents[item] for item in documents if item in wanted])
     _count(connection, collection, shown)
-    return ({"bbox": documents[item]["bbox"], "properties": pick_times(documents[item])} for item in changed)
+    return [{"bbox": documents[item]["bbox"], "properties": pick_times(documents[item])} for item in changed]
 
 
 def _fits(connection: Work, collection: str, times: Jsonb) -> bool:

@@ -22,8 +22,6 @@ from anabranch.plugins.stac.manifest import Manifest
 
 __all__ = ["Job", "Loaded", "find_collections", "load_items"]
 
-# Of one transaction: running again continues after the last one. While one is published, the next one is signed.
-BATCH_ITEMS = 2_500
 FOREIGN = "publication.owner"
 
 
@@ -85,7 +83,7 @@ def load_items(
         batches = _Batches(loaded, job, collections, pool)
         for number, item in enumerate(_first_of_each(records, loaded, "item"), 1):
             batches.add(*item)
-            if number % BATCH_ITEMS == 0:
+            if number % catalog.BATCH_ITEMS == 0:
                 progress(number)
         batches.finish()
 
@@ -129,7 +127,7 @@ class _Batches:
         signed = self._job.sign(reference, place)
         batch = self._waiting.setdefault(reference.collection, [])
         batch.append(Entry(place, catalog.Publication(document, manifest=signed, is_valid=True)))
-        if len(batch) >= BATCH_ITEMS:
+        if len(batch) >= catalog.BATCH_ITEMS:  # of one transaction: running again continues after the last one
             self._send(reference.collection)
 
     def finish(self) -> None:
