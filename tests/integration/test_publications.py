@@ -26,13 +26,16 @@ from anabranch.plugins.stac.catalog import (
     Publication,
     act,
     ensure_collection,
+    keep,
     publish,
     remove_collection,
+    store_collection,
 )
-from anabranch.plugins.stac.collection import CollectionFacts
+from anabranch.plugins.stac.collection import CollectionFacts, build_collection
 from anabranch.plugins.stac.item import Origin, build_item, find_outputs
 from anabranch.plugins.stac.publication_file import PublicationFile
 from anabranch.plugins.stac.rebuild import check, rebuild
+from anabranch.plugins.stac.same_content import find_same
 from tests.support.items import raster_item
 
 ANN = By(actor="ann", reason="blurred")
@@ -117,6 +120,8 @@ def test_p5_of_two_who_saw_the_same_number_one_publishes_and_may_repeat_it(
         try_publish(B)
     assert refused.value.code == "publication.moved"
     assert try_publish(A) == (), "an attempt that repeats is no other"
+    with pytest.raises(Conflict):
+        publish(handler, "heights", A, [publication(A, west=8.0)], expected=0)
     change(handler, "withdraw")
     assert try_publish(A) == ()
     assert [number for number, *_ in history(login)] == [1, 2]
@@ -291,6 +296,22 @@ def test_p5_an_attempt_that_repeats_does_not_undo_what_came_after(
     assert shown(login) == []
 
 
+def test_e15_who_finds_content_as_it_would_be_published_is_noted_also_if_it_went_out_of_sight_meanwhile(
+    handler: Connection[Any], login: Connection[Any]
+) -> None:
+    for job in (A, B, C):
+        add_job(login, job, "roads")
+    put(handler, A)
+    assert publish(handler, "heights", B, [publication(A)]).changed == ()
+    seen = find_same(handler, "heights", [publication(A)])
+    change(handler, "withdraw")
+    keep(handler, "heights", C, seen.values())
+    superseded = "select job_id from app.superseded_jobs order by 1"
+    assert login.execute(superseded).fetchall() == [(A,), (B,), (C,)]
+    change(handler, "restore")
+    assert login.execute(superseded).fetchall() == []
+
+
 def test_p7_a_key_belongs_to_the_owner_of_the_root_job_which_is_who_acts(
     handler: Connection[Any], login: Connection[Any]
 ) -> None:
@@ -321,11 +342,30 @@ def make_key(login: Connection[Any], key_id: str, scope: str) -> None:
     )
 
 
+def test_p7_only_its_owner_changes_a_collection_and_an_unknown_extension_is_no_hindrance(
+    handler: Connection[Any], login: Connection[Any]
+) -> None:
+    add_job(login, A, "roads")
+    add_job(login, C, "rivers")
+    unknown = "https://example.com/unknown/v1.0.0/schema.json"
+    document, _ = build_collection(CollectionFacts(id="ours", title="Ours"))
+    document["stac_extensions"] = [unknown]
+    store_collection(handler, document, document, By(A))
+    assert not ensure_collection(handler, CollectionFacts(id="ours", title="Ours"), By(C)), "nothing would change"
+    with pytest.raises(Conflict) as caught:
+        ensure_collection(handler, CollectionFacts(id="ours", title="Theirs"), By(C))
+    assert caught.value.code == "publication.owner"
+    assert publish(handler, "ours", C, [publication(C, collection="ours")]).changed == ("dem",)
+    assert ensure_collection(handler, CollectionFacts(id="ours", title="Still ours"), By(A))
+
+
 def test_e3_a_lost_attempt_changes_nothing(handler: Connection[Any], login: Connection[Any]) -> None:
     put(handler, A)
     lost = ("publish", Attempt(TaskKey(1, 0), 1, 1))
     with pytest.raises(Interrupted):
         publish(handler, "heights", B, [publication(B)], lost)
+    with pytest.raises(Interrupted):
+        publish(handler, "heights", B, [], lost)
     with pytest.raises(Interrupted):
         change(handler, "withdraw", By(job_id=B), attempt=lost)
     with pytest.raises(Interrupted):

@@ -130,6 +130,8 @@ async def test_c2_a_set_becomes_a_collection_and_only_what_is_new_is_replaced(
     boxes = list(zip(*(row["document"]["bbox"] for row in items), strict=True))
     assert collection["extent"]["spatial"]["bbox"] == [[*map(min, boxes[:2]), *map(max, boxes[2:])]]
     assert (collection["title"], collection["description"]) == ("Heights", "Of the delivery.")
+    made_from: LiteralString = "select made_from from app.publications where key = %s"
+    assert rows(catalog_url, made_from, "dems/a-dem")[0]["made_from"]["address"] == "bronze://set/a/dem.tif"
 
     again = await publish(stack, "dems", title="Heights", description="Of the delivery.")
     assert again.job.job_id == job.job.job_id

@@ -66,12 +66,23 @@ nodes:
 """
 
 
+AGAIN = """
+workflow_id: again
+inputs: {items: {type: array, required: true}, keep: {type: boolean, required: true}}
+nodes:
+  items:
+    handler: stac.register_items
+    params: {collection: heights, items: "{{ inputs.items }}", create_collection: true, keep_same: "{{ inputs.keep }}"}
+"""
+
+
 @pytest.fixture
 async def stack(catalog_url: str, tmp_path: Path) -> AsyncIterator[Stack]:
     (tmp_path / "plugins").mkdir()
     (tmp_path / "plugins" / "catalog.yaml").write_text(WORKFLOW)
     (tmp_path / "plugins" / "add.yaml").write_text(ADD)
     (tmp_path / "plugins" / "alone.yaml").write_text(ALONE)
+    (tmp_path / "plugins" / "again.yaml").write_text(AGAIN)
     (tmp_path / "plugins" / "outer.yaml").write_text(OUTER)
     async with open_stack(catalog_url, tmp_path, [str(tmp_path / "plugins")]) as opened:
         yield opened
@@ -215,6 +226,32 @@ async def test_e15_a_job_answers_for_its_parameters_only_while_what_it_published
     change("withdraw")
     last, repeat = await submit("A")
     assert (last not in (first, again), repeat, "A" in title()) == (True, False, True)
+
+
+async def test_e15_a_job_that_found_its_items_unchanged_answers_only_while_they_are_shown(
+    stack: Stack, catalog_url: str
+) -> None:
+    async def submit(*, rerun: bool = False) -> tuple[str, int]:
+        given: dict[str, Json] = {"items": [raster_facts("a")], "keep": True}
+        order = Order("again", given, scope="test", by="test", correlation_id="c", rerun=rerun)
+        job = await stack.wait((await stack.gateway.submit(order)).job_id)
+        (task,) = await stack.tasks(job, "items")
+        assert isinstance(task.result, dict)
+        return job.job.job_id, int(str(task.result["changed"]))
+
+    def change(action: Action) -> None:
+        with connect(catalog_url, Role.HANDLER) as connection:
+            act(connection, action, "heights", "a", By(actor="ann", reason="blurred"))
+
+    first, _ = await submit()
+    kept, changed = await submit(rerun=True)
+    assert (kept != first, changed, await submit()) == (True, 0, (kept, 0))
+    change("withdraw")
+    change("restore")
+    assert await submit() == (kept, 0)
+    change("withdraw")
+    last, changed = await submit()
+    assert (last not in (first, kept), changed) == (True, 1)
 
 
 async def test_s6_unpublish_raster_shows_first_and_withdraws_when_it_is_confirmed(

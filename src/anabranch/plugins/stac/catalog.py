@@ -7,6 +7,7 @@ from dataclasses import InitVar, asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
+from uuid import UUID
 
 import orjson
 import psycopg
@@ -24,8 +25,8 @@ from anabranch.plugins.stac.validation import validate
 from anabranch.sql_files import read_statements
 
 __all__ = [
-    "Acted", "Action", "By", "Publication", "Published", "Work", "act", "ensure_collection", "find_foreign",
-    "find_origin", "publish", "remove_collection", "run", "split", "store_collection",
+    "BATCH_ITEMS", "Acted", "Action", "By", "Publication", "Published", "Work", "act", "ensure_collection",
+    "find_foreign", "find_origin", "keep", "publish", "remove_collection", "run", "split", "store_collection",
 ]  # fmt: skip
 
 SQL = Path(__file__).with_name("statements.sql")
@@ -144,8 +145,6 @@ def store_collection(
     said: JsonObject,
     by: By = NOBODY,
     attempt: tuple[str, Attempt] | None = None,
-    *,
-    accept_unknown: bool = False,
 ) -> bool:
     """Store the valid document of a new collection, or update the given fields of an existing one, but for its extent.
 
@@ -156,7 +155,7 @@ def store_collection(
         ((stored, changed),) = run(connection, "ensure_collection", **given, alone=False)
         if stored is None or not _is_shown(connection, stored):
             ((stored, changed),) = run(connection, "ensure_collection", **given, alone=True)
-            validate(stored, accept_unknown=accept_unknown)
+            validate(stored, accept_unknown=True)  # what it had before, or the caller has accepted
             _show_collection(connection, stored)
             _require_current(connection, by.job_id, attempt)
     return bool(changed)
@@ -190,6 +189,8 @@ def publish(
     """
     ids = _check(collection, publications)
     if not ids:
+        with _publishing(connection):
+            _require_current(connection, job_id, attempt)
         return Published(collection, (), ())
     by = By(job_id, reason=reason)
     try:
@@ -197,6 +198,13 @@ def publish(
     except PartitionChanged:
         changed = _publish(connection, collection, by, publications, attempt, expected, alone=True)
     return Published(collection, tuple(ids), tuple(changed))
+
+
+def keep(connection: Work, collection: str, job_id: str, publications: Iterable[UUID]) -> None:
+    """Note that a job leaves publications as they are: it answers for its parameters while they are in sight (E15)."""
+    if kept := list(publications):
+        with _publishing(connection):
+            run(connection, "keep_publications", collection=collection, job_id=job_id, publications=kept)
 
 
 def act(
@@ -262,7 +270,7 @@ def _publish(
 
 def _show_items(
     connection: Work, change: Change, documents: Mapping[str, Mapping[str, Json]]
-) -> Iterator[Mapping[str, Any]]:
+) -> list[Mapping[str, Any]]:
     """Write to pgstac what changed, or what it lost; returns the boxes and times of what changed."""
     collection, changed = change.document["id"], [made["id"] for made in change.made]
     _show_collection(connection, change.document)
@@ -270,7 +278,7 @@ def _show_items(
     wanted = {*changed, *_missing(connection, collection, shown)}
     _load(connection, collection, [documents[item] for item in documents if item in wanted])
     _count(connection, collection, shown)
-    return ({"bbox": documents[item]["bbox"], "properties": pick_times(documents[item])} for item in changed)
+    return [{"bbox": documents[item]["bbox"], "properties": pick_times(documents[item])} for item in changed]
 
 
 def _fits(connection: Work, collection: str, times: Jsonb) -> bool:

@@ -126,12 +126,14 @@ def _read_items(files: Sequence[Json], ctx: Context) -> Iterator[RasterItem]:
 
 def _leave_out_same(params: ItemsParams, batch: "list[Publication]", ctx: Context) -> "list[Publication]":
     """What is left of a batch where items that are shown already are left alone."""
+    from anabranch.plugins.stac import catalog
     from anabranch.plugins.stac.same_content import find_same
 
     if not params.keep_same:
         return batch
     with ctx.database() as connection:
         same = find_same(connection, params.collection, batch)
+        catalog.keep(connection, params.collection, ctx.job_id, same.values())
     return [publication for publication in batch if publication.id not in same]
 
 
@@ -142,9 +144,8 @@ def _publish(
     from anabranch.plugins.stac import catalog
 
     facts = CollectionFacts(id=params.collection, title=params.title, description=params.description)
-    attempt = _attempt(ctx)
     publish = partial(
-        catalog.publish, connection, params.collection, ctx.job_id, publications, attempt,
+        catalog.publish, connection, params.collection, ctx.job_id, publications, _attempt(ctx),
         reason=params.reason, expected=params.expected,
     )  # fmt: skip
     if not (params.create_collection and (params.title or params.description)):
@@ -153,7 +154,8 @@ def _publish(
         except NotFound:
             if not params.create_collection:
                 raise
-    catalog.ensure_collection(connection, facts, catalog.By(ctx.job_id), attempt)
+    # Without a fence: publishing takes it at the end of this transaction, so that the job is not locked for long (E7).
+    catalog.ensure_collection(connection, facts, catalog.By(ctx.job_id))
     return publish().changed
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from typing import Any
+from uuid import UUID
 
 from anabranch.canonical import JsonObject
 from anabranch.plugins.stac.catalog import Publication, Work, run
@@ -11,12 +12,18 @@ __all__ = ["find_same"]
 OF_THE_JOB = ("created", "processing:lineage", "processing:expression")
 
 
-def find_same(connection: Work, collection: str, publications: Sequence[Publication]) -> set[str]:
-    """Those of the given items that are shown already, with the same content made by the same software."""
-    ids = [publication.id for publication in publications]
-    shown = run(connection, "list_documents", collection=collection, ids=ids)
-    contents = {document["id"]: _content_of(document) for (document,) in shown}
-    return {each.id for each in publications if contents.get(each.id) == _content_of(each.document)}
+def find_same(connection: Work, collection: str, publications: Sequence[Publication]) -> dict[str, UUID]:
+    """Those of the given items that are shown already, with the same content made by the same software.
+
+    Each with the publication that brought it.
+    """
+    contents = {each.id: _content_of(each.document) for each in publications}
+    shown = run(connection, "find_shown", collection=collection, ids=list(contents))
+    return {
+        document["id"]: publication
+        for publication, document in shown
+        if contents[document["id"]] == _content_of(document)
+    }
 
 
 def _content_of(document: Mapping[str, Any]) -> JsonObject:

@@ -147,6 +147,7 @@ def _convert(one: CheckedSource, target_crs: str | None, ctx: Context) -> Conver
             datetime=plan.datetime,
             modified=datetime.fromisoformat(plan.modified),
             notices=plan.warnings,
+            versions=plan.versions,
         )
         found = verify(made, ctx)
     except AnabranchError as error:

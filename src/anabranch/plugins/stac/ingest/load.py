@@ -22,9 +22,14 @@ from anabranch.plugins.stac.manifest import Manifest
 
 __all__ = ["Job", "Loaded", "find_collections", "load_items"]
 
-# Of one transaction: running again continues after the last one. While one is published, the next one is signed.
-BATCH_ITEMS = 2_500
 FOREIGN = "publication.owner"
+
+
+class GivenCollection(NamedTuple):
+    """A collection to store, and where it comes from."""
+
+    place: Place
+    document: JsonObject
 
 
 class Entry(NamedTuple):
@@ -57,17 +62,18 @@ class Loaded:
     refused: list[Refused] = field(default_factory=list)
 
 
-def find_collections(records: Iterable[Record], only: str | None, loaded: Loaded) -> dict[str, JsonObject]:
+def find_collections(records: Iterable[Record], only: str | None, loaded: Loaded) -> dict[str, GivenCollection]:
     """The collections to store, by id: those of the source, or only the one that all items join."""
-    found = {reference.id: document for _, reference, document in _first_of_each(records, loaded, "collection")}
+    given = _first_of_each(records, loaded, "collection")
+    found = {reference.id: GivenCollection(place, document) for place, reference, document in given}
     loaded.collections = len(found)
-    return {collection: document for collection, document in found.items() if only in (None, collection)}
+    return {name: collection for name, collection in found.items() if only in (None, name)}
 
 
 def load_items(
     records: Iterable[Record],
     job: Job | None,
-    collections: Mapping[str, JsonObject],
+    collections: Mapping[str, GivenCollection],
     loaded: Loaded,
     progress: Callable[[int], None],
 ) -> None:
@@ -77,7 +83,7 @@ def load_items(
         batches = _Batches(loaded, job, collections, pool)
         for number, item in enumerate(_first_of_each(records, loaded, "item"), 1):
             batches.add(*item)
-            if number % BATCH_ITEMS == 0:
+            if number % catalog.BATCH_ITEMS == 0:
                 progress(number)
         batches.finish()
 
@@ -104,7 +110,7 @@ class _Batches:
     """Items that wait for their transaction, by collection."""
 
     def __init__(
-        self, loaded: Loaded, job: Job | None, collections: Mapping[str, JsonObject], pool: ThreadPoolExecutor
+        self, loaded: Loaded, job: Job | None, collections: Mapping[str, GivenCollection], pool: ThreadPoolExecutor
     ) -> None:
         self._loaded = loaded
         self._job = job
@@ -121,7 +127,7 @@ class _Batches:
         signed = self._job.sign(reference, place)
         batch = self._waiting.setdefault(reference.collection, [])
         batch.append(Entry(place, catalog.Publication(document, manifest=signed, is_valid=True)))
-        if len(batch) >= BATCH_ITEMS:
+        if len(batch) >= catalog.BATCH_ITEMS:  # of one transaction: running again continues after the last one
             self._send(reference.collection)
 
     def finish(self) -> None:
@@ -130,32 +136,35 @@ class _Batches:
             self._send(collection)
         self._wait()
         if self._job is not None:
-            for document in self._collections.values():
-                _store(self._job, document)
+            for given in self._collections.values():
+                _store(self._job, given, self._loaded)
 
     def _send(self, collection: str) -> None:
-        batch, document = self._waiting.pop(collection), self._collections.pop(collection, None)
+        batch, given = self._waiting.pop(collection), self._collections.pop(collection, None)
         self._wait()
-        self._running = self._pool.submit(self._publish, collection, document, batch)
+        self._running = self._pool.submit(self._publish, collection, given, batch)
 
     def _wait(self) -> None:
         if self._running:
             self._running.result()
         self._running = None
 
-    def _publish(self, collection: str, document: JsonObject | None, batch: Sequence[Entry]) -> None:
+    def _publish(self, collection: str, given: GivenCollection | None, batch: Sequence[Entry]) -> None:
         if self._job is None:
             return
-        if document:
-            _store(self._job, document)
+        if given:
+            _store(self._job, given, self._loaded)
         _publish_batch(self._job, collection, batch, self._loaded)
 
 
-def _store(job: Job, document: JsonObject) -> None:
-    with job.database() as connection:
-        catalog.store_collection(
-            connection, document, document, catalog.By(job.job_id), job.attempt, accept_unknown=True
-        )
+def _store(job: Job, given: GivenCollection, loaded: Loaded) -> None:
+    """Store a collection; that of another owner is refused alone, where it would change."""
+    place, document = given
+    try:
+        with job.database() as connection:
+            catalog.store_collection(connection, document, document, catalog.By(job.job_id), job.attempt)
+    except Conflict as error:
+        loaded.refused.append(Refused.of(place, error, document))
 
 
 def _publish_batch(job: Job, collection: str, batch: Sequence[Entry], loaded: Loaded) -> None:

@@ -1,10 +1,10 @@
 -- Change what readers see of some keys, all or none (P5): publish new content, or withdraw, restore or roll back. Each
--- writes the next number of its key. _changes: [{key, expected, number, body, outputs, manifest, made_from}, …], where `expected` is
--- the number that the caller saw last, and `number` what to roll back to. Content that is shown already, or that the same
--- job has published before, changes nothing (unless it lacks a manifest that it gets now): an attempt that repeats never
--- undoes what came after it.
--- Who acts is the job's submitter where there is a job, never what it says (P7); to withdraw, that must be an admin (S6). Callers lock the catalog before, and the
--- job after. Returns the publications that it made.
+-- writes the next number of its key. _changes: [{key, expected, number, body, outputs, manifest, made_from}, …], where
+-- `expected` is the number that the caller saw last, and `number` what to roll back to. Content that is shown already, or
+-- that the same job has published before, changes nothing (unless it lacks a manifest that it gets now): an attempt that
+-- repeats never undoes what came after it. A job that finds another's content as it would publish it is noted (E15).
+-- Who acts is the job's submitter where there is a job, never what it says (P7); to withdraw, that must be an admin (S6).
+-- Callers lock the catalog before, and the job after. Returns the publications that it made.
 create function app.act_on_publications(
     _kind text, _action app.publication_action, _changes jsonb, _job_id text, _owner text, _actor text, _reason text
 ) returns uuid[] language plpgsql as $$
@@ -46,7 +46,8 @@ begin
           from given g
          cross join lateral (select * from app.publication_keys k where k.kind = _kind and k.key = g.key offset 0) k
           left join lateral (select * from app.publications p where p.id = k.current offset 0) p on true
-          left join lateral (select b.id from app.publications b where b.id = p.source and p.action <> 'withdraw' offset 0) b on true
+          left join lateral (
+               select b.id from app.publications b where b.id = p.source and p.action <> 'withdraw' offset 0) b on true
           left join lateral app.find_source(_kind, g.key, _action, g.number) s on _action <> 'publish'
          where _action <> 'publish'
             or not exists (select from app.publications o
@@ -54,6 +55,14 @@ begin
                               and (o.id = b.id or o.job_id = _job_id) and (o.manifest is not null or g.manifest is null))
         returning id)
     select coalesce(array_agg(m.id), '{}') into _made from made m;
+    insert into app.kept_publications (publication, job_id)
+    select s.id, _job_id
+      from jsonb_to_recordset(_changes) c(key text, body jsonb)
+     cross join lateral (select * from app.publication_keys k where k.kind = _kind and k.key = c.key offset 0) k
+     cross join lateral (select * from app.publications p where p.id = k.current and p.action <> 'withdraw' offset 0) p
+     cross join lateral (select * from app.publications s where s.id = p.source and s.body = c.body offset 0) s
+     where _action = 'publish' and cardinality(_made) < cardinality(_keys) and s.job_id <> _job_id
+    on conflict do nothing;
     perform app.lock_objects(array(
         select o.key from jsonb_to_recordset(_changes) c(outputs jsonb)
          cross join lateral jsonb_to_recordset(c.outputs) o(key text)));

@@ -1,5 +1,5 @@
 -- Record what some publications take out of sight, while their keys still name the ones before, and what they bring back:
--- for retention, and for submissions with the parameters of the jobs that made it (E15).
+-- for retention, and for submissions with the parameters of the jobs that made it or found it as it should be (E15).
 create function app.record_visibility(_made uuid[]) returns void language plpgsql as $$
 begin
     with hidden as (
@@ -12,17 +12,15 @@ begin
         insert into app.former_publications (publication, hidden_at, withdrawn)
         select h.source, app.now(), h.withdrawn from hidden h)
     insert into app.superseded_jobs (job_id, kind, key)
-    select distinct l.job_id, h.kind, h.key
-      from hidden h join app.publications s on s.id = h.source cross join lateral app.job_line(s.job_id) l
+    select distinct j.job_id, h.kind, h.key
+      from hidden h cross join lateral app.find_answering(h.source) j
     on conflict do nothing;
     with shown as (
-        select p.kind, p.key, p.source, s.job_id
-          from app.publications p join app.publications s on s.id = p.source
-         where p.id = any(_made) and p.action <> 'withdraw'),
+        select p.kind, p.key, p.source from app.publications p where p.id = any(_made) and p.action <> 'withdraw'),
     back as (
         delete from app.former_publications f using shown h where f.publication = h.source)
     delete from app.superseded_jobs j
-     using shown h cross join lateral app.job_line(h.job_id) l
-     where j.job_id = l.job_id and j.kind = h.kind and j.key = h.key;
+     using shown h cross join lateral app.find_answering(h.source) a
+     where j.job_id = a.job_id and j.kind = h.kind and j.key = h.key;
 end;
 $$;

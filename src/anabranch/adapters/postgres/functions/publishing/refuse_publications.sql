@@ -1,6 +1,7 @@
 -- Raise what is against an action on some keys, which the caller has locked: AN010: another has acted meanwhile (the
--- expected number, unless _job_id itself published the key before: its attempt repeats); AN011: the key is another owner's; AN012: it was never published, or has no such number; AN013: there
--- is nothing to do, or nothing to undo; AN014: retention has removed the content.
+-- expected number, unless _job_id itself published the same content of the key before: its attempt repeats); AN011: the key
+-- is another owner's; AN012: it was never published, or has no such number; AN013: there is nothing to do, or nothing to
+-- undo; AN014: retention has removed the content.
 create function app.refuse_publications(
     _kind text, _action app.publication_action, _changes jsonb, _owner text, _job_id text
 ) returns void language plpgsql stable as $$
@@ -8,7 +9,7 @@ declare
     _bad record;
 begin
     select x.code, x.what into _bad
-      from jsonb_to_recordset(_changes) c(key text, number integer, expected integer)
+      from jsonb_to_recordset(_changes) c(key text, number integer, expected integer, body jsonb)
       left join lateral (
            select * from app.publication_keys k where k.kind = _kind and k.key = c.key and k.number > 0 offset 0) k on true
       left join lateral (select * from app.publications p where p.id = k.current and _action <> 'publish' offset 0) p on true
@@ -18,7 +19,8 @@ begin
                   when _action <> 'publish' and k.key is null then 'AN012'
                   when k.owner <> _owner then 'AN011'
                   when c.expected <> coalesce(k.number, 0) and not (_action = 'publish' and exists (
-                       select from app.publications o where o.kind = _kind and o.key = c.key and o.job_id = _job_id))
+                       select from app.publications o
+                        where o.kind = _kind and o.key = c.key and o.job_id = _job_id and o.body = c.body))
                   then 'AN010'
                   when _action = 'publish' then null
                   when _action = 'withdraw' and p.action = 'withdraw' then 'AN013'
