@@ -12,6 +12,7 @@ from anabranch.canonical import Json
 from anabranch.engine.worker.context import Context
 from anabranch.engine.worker.handler import handler
 from anabranch.errors import AnabranchError, Permanent
+from anabranch.plugins.raster.checks.faults import is_fault_of_file
 from anabranch.plugins.raster.collections.handler_models import (
     CheckedBatch,
     CheckParams,
@@ -25,7 +26,6 @@ from anabranch.plugins.raster.collections.listing import find_sources, list_file
 from anabranch.plugins.raster.collections.models import CheckedSource, Failure, FileReport, ListedFile, WorkFile
 from anabranch.plugins.raster.collections.report import Verdict, judge_set
 from anabranch.plugins.raster.collections.request import CollectionRequest
-from anabranch.plugins.raster.faults import is_fault_of_file
 from anabranch.plugins.raster.handler_models import CogSource, ValidateParams, Verified, VerifyParams
 from anabranch.plugins.raster.handlers import is_stored, preflight, store_cog, validate, verify
 from anabranch.plugins.raster.models import ValidateOptions

@@ -7,7 +7,7 @@ from pydantic import Field, JsonValue
 from anabranch.engine.worker.context import Context
 from anabranch.engine.worker.handler import handler
 from anabranch.errors import AnabranchError
-from anabranch.plugins.raster.faults import is_fault_of_file
+from anabranch.plugins.raster.checks.faults import is_fault_of_file
 from anabranch.plugins.raster.formats.sources import open_ranges
 from anabranch.plugins.raster.handlers import QUEUE, require_own_outputs
 from anabranch.plugins.raster.item.publication import COG_TYPE, describe_band, find_span
