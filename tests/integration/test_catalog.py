@@ -20,8 +20,9 @@ from anabranch.plugins.stac import catalog
 from anabranch.plugins.stac.catalog import Publication, ensure_collection, find_origin, publish
 from anabranch.plugins.stac.collection import CollectionFacts
 from anabranch.plugins.stac.item import Origin, build_item, find_outputs
+from anabranch.plugins.stac.pgstac import transaction
+from anabranch.plugins.stac.pgstac.rebuild import Difference, Rebuilt, check, rebuild
 from anabranch.plugins.stac.publication_file import PublicationFile
-from anabranch.plugins.stac.rebuild import Difference, Rebuilt, check, rebuild
 from anabranch.plugins.stac.same_content import find_same
 from tests.support.items import raster_item
 
@@ -251,7 +252,7 @@ def test_a_publisher_of_another_collection_is_not_waited_for(
     ensure_collection(handler, CollectionFacts(id="other"))
     publish(handler, "heights", JOB, [publication("a")])
     publish(handler, "other", "k" * 64, [publication("b", "other")])
-    monkeypatch.setattr(catalog, "LOCK_TIMEOUT", "50ms")
+    monkeypatch.setattr(transaction, "LOCK_TIMEOUT", "50ms")
     with login.transaction():
         login.execute("select app.lock_collection('heights')")
         assert ensure_collection(handler, CollectionFacts(id="heights")) is False
@@ -390,7 +391,7 @@ def test_two_outputs_of_an_item_with_one_name_are_refused(handler: Connection[An
 def test_a_publisher_that_waits_too_long_is_tried_again(
     handler: Connection[Any], login: Connection[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(catalog, "LOCK_TIMEOUT", "50ms")
+    monkeypatch.setattr(transaction, "LOCK_TIMEOUT", "50ms")
     with login.transaction():
         login.execute("select app.lock_catalog()")
         with pytest.raises(Transient) as caught:

@@ -16,7 +16,7 @@ from anabranch.embedded.cluster import Cluster
 from anabranch.plugins.stac.catalog import By, Publication, act, ensure_collection, publish, remove_collection
 from anabranch.plugins.stac.collection import CollectionFacts
 from anabranch.plugins.stac.item import Origin, build_item, find_outputs
-from anabranch.plugins.stac.rebuild import check
+from anabranch.plugins.stac.pgstac.rebuild import check
 from anabranch.testing.postgres import Databases
 from tests.support.items import raster_item
 from tests.support.waiting import PATIENCE_SECONDS

@@ -22,7 +22,7 @@ from anabranch.app import open_purge, open_tiers
 from anabranch.errors import AnabranchError, Conflict, Gone, NotFound
 from anabranch.plugins.stac.catalog import Action, By, act, ensure_collection
 from anabranch.plugins.stac.collection import CollectionFacts
-from anabranch.plugins.stac.rebuild import check
+from anabranch.plugins.stac.pgstac.rebuild import check
 from anabranch.settings import Settings
 from anabranch.storage.audit import Audit
 from tests.support.items import put_item

@@ -33,8 +33,8 @@ from anabranch.plugins.stac.catalog import (
 )
 from anabranch.plugins.stac.collection import CollectionFacts, build_collection
 from anabranch.plugins.stac.item import Origin, build_item, find_outputs
+from anabranch.plugins.stac.pgstac.rebuild import check, rebuild
 from anabranch.plugins.stac.publication_file import PublicationFile
-from anabranch.plugins.stac.rebuild import check, rebuild
 from anabranch.plugins.stac.same_content import find_same
 from tests.support.items import raster_item
 

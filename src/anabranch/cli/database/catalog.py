@@ -11,7 +11,7 @@ from anabranch.cli.setup import prepare
 from anabranch.cli.terminal.options import Json, Yes
 from anabranch.cli.terminal.output import print_findings, print_result
 from anabranch.errors import Conflict
-from anabranch.plugins.stac.rebuild import check, rebuild
+from anabranch.plugins.stac.pgstac.rebuild import check, rebuild
 
 __all__ = ["check_catalog", "rebuild_catalog"]
 

@@ -1,54 +1,38 @@
 """Publishes items to our tables and pgstac in one transaction, one publisher per collection, and counts them."""
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import InitVar, asdict, dataclass, replace
 from itertools import islice
-from pathlib import Path
 from typing import Any, Literal
 from uuid import UUID
 
-import orjson
 import psycopg
-from psycopg import Connection
 from psycopg.types.json import Jsonb
 
 from anabranch.canonical import Json, JsonObject
 from anabranch.engine.model import Attempt
-from anabranch.errors import AnabranchError, Conflict, Denied, InputError, Interrupted, NotFound, Transient, Unavailable
+from anabranch.errors import Conflict, InputError, Interrupted, NotFound
 from anabranch.plugins.stac.collection import CollectionFacts, build_collection, pick_times, shapes_extent, widen
 from anabranch.plugins.stac.item import Origin, PublishedOutput
 from anabranch.plugins.stac.manifest import Manifest
 from anabranch.plugins.stac.names import check_collection_id, check_item_id
+from anabranch.plugins.stac.pgstac.items import (
+    count_items,
+    find_missing,
+    fits_partition,
+    is_shown,
+    load_items,
+    show_collection,
+)
+from anabranch.plugins.stac.pgstac.transaction import Work, jsonb, publishing, run
 from anabranch.plugins.stac.validation import validate
-from anabranch.sql_files import read_statements
 
 __all__ = [
     "BATCH_ITEMS", "Acted", "Action", "By", "Publication", "Published", "Work", "act", "ensure_collection",
     "find_foreign", "find_origin", "keep", "publish", "remove_collection", "run", "split", "store_collection",
 ]  # fmt: skip
 
-SQL = Path(__file__).with_name("statements.sql")
-# Longer than a queue of publishers takes, and shorter than the statement timeout.
-LOCK_TIMEOUT = "50s"
 BATCH_ITEMS = 2_000
-PARTITION_PREFIX = '"_items_'
-LOCK_ERRORS = (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected)
-MISSING_ERRORS = (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedFunction, psycopg.errors.InvalidSchemaName)
-# SQLSTATE classes of errors in the items; any other is an error of the server, a failover for example.
-DATA_ERROR_CLASSES = ("21", "22", "23", "54", "0A", "P0")
-# What app.refuse_publications raises, with the code that it has here.
-REFUSALS: Mapping[str, tuple[type[AnabranchError], str]] = {
-    "AN010": (Conflict, "publication.moved"),
-    "AN011": (Conflict, "publication.owner"),
-    "AN012": (NotFound, "publication.not_found"),
-    "AN013": (Conflict, "publication.same"),
-    "AN014": (Conflict, "publication.expired"),
-    "AN015": (Conflict, "catalog.not_empty"),
-    "AN016": (Denied, "publication.forbidden"),
-}
-Work = Connection[Any]  # with any row factory
 Action = Literal["withdraw", "restore", "rollback"]
 
 
@@ -150,20 +134,20 @@ def store_collection(
 
     Returns whether anything changed.
     """
-    with _publishing(connection):
+    with publishing(connection):
         given = {"document": Jsonb(document), "said": Jsonb(said), "job_id": by.job_id, "actor": by.actor}
         ((stored, changed),) = run(connection, "ensure_collection", **given, alone=False)
-        if stored is None or not _is_shown(connection, stored):
+        if stored is None or not is_shown(connection, stored):
             ((stored, changed),) = run(connection, "ensure_collection", **given, alone=True)
             validate(stored, accept_unknown=True)  # what it had before, or the caller has accepted
-            _show_collection(connection, stored)
+            show_collection(connection, stored)
             _require_current(connection, by.job_id, attempt)
     return bool(changed)
 
 
 def remove_collection(connection: Work, collection: str, by: By = NOBODY) -> None:
     """Remove a collection that has no items; a Conflict if it has some. Its history stays (P7)."""
-    with _publishing(connection):
+    with publishing(connection):
         given = {"collection": check_collection_id(collection), "actor": by.actor, "reason": by.reason}
         ((removed,),) = run(connection, "remove_collection", **given)
         if not removed:
@@ -189,7 +173,7 @@ def publish(
     """
     ids = _check(collection, publications)
     if not ids:
-        with _publishing(connection):
+        with publishing(connection):
             _require_current(connection, job_id, attempt)
         return Published(collection, (), ())
     by = By(job_id, reason=reason)
@@ -203,7 +187,7 @@ def publish(
 def keep(connection: Work, collection: str, job_id: str, publications: Iterable[UUID]) -> None:
     """Note that a job leaves publications as they are: it answers for its parameters while they are in sight (E15)."""
     if kept := list(publications):
-        with _publishing(connection):
+        with publishing(connection):
             run(connection, "keep_publications", collection=collection, job_id=job_id, publications=kept)
 
 
@@ -226,13 +210,13 @@ def act(
     """
     check_collection_id(collection)
     change: JsonObject = {"id": check_item_id(item), "number": number, "expected": expected}
-    with _publishing(connection, dry_run=dry_run):
+    with publishing(connection, dry_run=dry_run):
         found = _change_items(connection, collection, action, [change], by)
         _require_current(connection, by.job_id, attempt)
         _show_extent(connection, found, found.shown or ())
         if found.shown:
-            _load(connection, collection, found.shown)
-            _count(connection, collection, [item])
+            load_items(connection, collection, found.shown)
+            count_items(connection, collection, [item])
         else:
             run(connection, "delete_items", collection=collection, ids=[item])
     (made,) = found.made
@@ -252,14 +236,14 @@ def _publish(
     alone: bool,
 ) -> list[str]:
     """Publish items in one transaction; returns the ids that changed."""
-    times = _jsonb([pick_times(each.document) for each in publications])
+    times = jsonb([pick_times(each.document) for each in publications])
     changes: list[Change] = []
     added: list[Mapping[str, Any]] = []
-    with _publishing(connection):
-        fits = not alone and _fits(connection, collection, times)
+    with publishing(connection):
+        fits = not alone and fits_partition(connection, collection, times)
         for batch in split(publications):
             changes.append(_record(connection, collection, by, batch, expected, alone=not fits))
-            if len(changes) == 1 and fits and not _fits(connection, collection, times):
+            if len(changes) == 1 and fits and not fits_partition(connection, collection, times):
                 raise PartitionChanged
             added += _show_items(connection, changes[-1], {each.id: each.document for each in batch})
         former = [item for change in changes for item in change.former]
@@ -273,16 +257,12 @@ def _show_items(
 ) -> list[Mapping[str, Any]]:
     """Write to pgstac what changed, or what it lost; returns the boxes and times of what changed."""
     collection, changed = change.document["id"], [made["id"] for made in change.made]
-    _show_collection(connection, change.document)
+    show_collection(connection, change.document)
     shown = [*changed, *change.same]
-    wanted = {*changed, *_missing(connection, collection, shown)}
-    _load(connection, collection, [documents[item] for item in documents if item in wanted])
-    _count(connection, collection, shown)
+    wanted = {*changed, *find_missing(connection, collection, shown)}
+    load_items(connection, collection, [documents[item] for item in documents if item in wanted])
+    count_items(connection, collection, shown)
     return [{"bbox": documents[item]["bbox"], "properties": pick_times(documents[item])} for item in changed]
-
-
-def _fits(connection: Work, collection: str, times: Jsonb) -> bool:
-    return run(connection, "fits_partition", collection=collection, times=times) == [(True,)]
 
 
 def _require_current(connection: Work, job_id: str | None, attempt: tuple[str, Attempt] | None) -> None:
@@ -313,12 +293,6 @@ def find_foreign(connection: Work, collection: str, job_id: str, ids: Sequence[s
     """Which of these items belong to other owners than that of the job."""
     ((found,),) = run(connection, "find_foreign", collection=collection, job_id=job_id, ids=list(ids))
     return list(found)
-
-
-def run(connection: Work, query: str, **parameters: object) -> list[tuple[Any, ...]]:
-    """Run one of the statements, and return its rows."""
-    # Never prepared: a generic plan would lock the partitions of all collections.
-    return [_values(row) for row in connection.execute(_text(query), parameters, prepare=False).fetchall()]
 
 
 def _check(collection: str, publications: Iterable[Publication]) -> list[str]:
@@ -374,7 +348,7 @@ def _change_items(
     connection: Work, collection: str, action: str, items: Sequence[Mapping[str, Any]], by: By, *, alone: bool = True
 ) -> Change:
     """Change what readers see of items in our own rows."""
-    values = {"collection": collection, "action": action, "items": _jsonb(items), "alone": alone, **asdict(by)}
+    values = {"collection": collection, "action": action, "items": jsonb(items), "alone": alone, **asdict(by)}
     rows = run(connection, "change_items", **values)
     if not rows:
         raise _no_collection(collection)
@@ -396,89 +370,4 @@ def _show_extent(connection: Work, change: Change, added: Sequence[Mapping[str, 
         extent = widen(None if change.first else extent, added)
     if extent != document["extent"]:
         ((document,),) = run(connection, "replace_extent", collection=document["id"], extent=Jsonb(extent))
-    _show_collection(connection, document)
-
-
-def _show_collection(connection: Work, document: Mapping[str, Any]) -> None:
-    if not _is_shown(connection, document):
-        run(connection, "load_collection", document=Jsonb(document))
-
-
-def _is_shown(connection: Work, document: Mapping[str, Any]) -> bool:
-    ((same,),) = run(connection, "has_collection", document=Jsonb(document))
-    return bool(same)
-
-
-def _load(connection: Work, collection: str, documents: Sequence[Mapping[str, Any]]) -> None:
-    """Insert items into pgstac, or replace them, from our rows; the documents are theirs."""
-    if not documents:
-        return
-    times = _jsonb([pick_times(document) for document in documents])
-    whose = {"collection": collection, "ids": [document["id"] for document in documents]}
-    if run(connection, "fit_partition", collection=collection, times=times):
-        run(connection, "delete_items", **whose)
-        run(connection, "load_items", **whose)
-    else:
-        run(connection, "load_items_of_times", **whose)
-
-
-def _missing(connection: Work, collection: str, ids: Sequence[str]) -> list[str]:
-    return [found for (found,) in run(connection, "missing", collection=collection, ids=list(ids))]
-
-
-def _count(connection: Work, collection: str, ids: Sequence[str]) -> None:
-    if lost := _missing(connection, collection, ids):
-        raise Transient(
-            f"pgstac lost {len(lost)} of {len(ids)} items of collection {collection}, {lost[0]} among them",
-            code="catalog.lost",
-            remedy="Nothing was published; the task is retried.",
-        )
-
-
-@contextmanager
-def _publishing(connection: Work, *, dry_run: bool = False) -> Iterator[None]:
-    """One transaction, which a dry run takes back; database errors are translated."""
-    try:
-        with connection.transaction(force_rollback=dry_run):
-            connection.execute("select set_config('lock_timeout', %s, true)", [LOCK_TIMEOUT])
-            yield
-    except psycopg.Error as error:
-        raise _translate(error, collapsed=connection.closed) from error
-
-
-def _translate(error: psycopg.Error, *, collapsed: bool) -> AnabranchError:
-    said = error.diag.message_primary or str(error)
-    if refusal := REFUSALS.get(error.sqlstate or ""):
-        kind, code = refusal
-        return kind(code, said)
-    # pgstac does not report that it could not get the lock to create a partition; the partition is just missing.
-    if isinstance(error, LOCK_ERRORS) or (isinstance(error, MISSING_ERRORS) and PARTITION_PREFIX in said):
-        return Transient(f"the catalog is in use: {said}", code="catalog.busy", remedy="The task is retried.")
-    if isinstance(error, MISSING_ERRORS) and not collapsed:
-        remedy = "Run `anabranch db migrate`; it reports what the server lacks."
-        return Unavailable("catalog.missing", f"there is no catalog: {said}", remedy=remedy)
-    if (error.sqlstate or "").startswith(DATA_ERROR_CLASSES) and not collapsed:
-        remedy = "Fix the data of the items; nothing was published."
-        return InputError("catalog.refused", f"pgstac refused a publication: {said}", remedy=remedy)
-    what = f"the database aborted a publication: {said}"
-    return Transient(what, code="catalog.unreachable", remedy="Nothing was published; the task is retried.")
-
-
-def _jsonb(value: object) -> Jsonb:
-    return Jsonb(value, dumps=_dump)
-
-
-def _dump(value: object) -> str | bytes:
-    """JSON, quickly where no integer has over 64 bits."""
-    try:
-        return orjson.dumps(value)
-    except TypeError:
-        return json.dumps(value)
-
-
-def _text(query: str) -> bytes:
-    return read_statements(SQL)[query].encode()
-
-
-def _values(row: Any) -> tuple[Any, ...]:  # a tuple or a mapping, by the connection's row factory
-    return tuple(row.values()) if isinstance(row, Mapping) else tuple(row)
+    show_collection(connection, document)
