@@ -100,6 +100,9 @@ async def test_p5_a_folder_is_published_and_what_changed_replaces_what_was_there
 
     again = await sync(stack, delivery)
     assert (again["counts"], query(url, CHILDREN, delivery)) == ({"unchanged": 3}, [(3,)])
+    mistyped = await stack.run("sync_folder", folder=f"bronze://{delivery.name}s", collection=delivery.name)
+    assert mistyped.job.error is not None
+    assert (mistyped.job.error.code, mistyped.job.error.node) == ("storage.not_found", "compare")
 
     write(first, 5)
     second.unlink()

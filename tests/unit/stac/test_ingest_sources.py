@@ -55,6 +55,14 @@ def test_each_kind_of_document_gives_its_items(
     assert read(tmp_path, "bronze://in.json") == (found, [])
 
 
+def test_a_folder_without_files_is_a_mistake(tmp_path: Path, bronze: Path) -> None:
+    (bronze / "other").mkdir(parents=True)
+    (bronze / "other" / "a.tif").touch()
+    for folder in ("bronze://none/", "bronze://other/"):
+        with pytest.raises(NotFound, match="no file with an extension of STAC below"):
+            read(tmp_path, folder)
+
+
 def test_lines_are_known_by_their_extension_or_their_content(tmp_path: Path, bronze: Path) -> None:
     for name in ("in.ndjson", "in.json"):
         write_ndjson(bronze / name, [make_item("a"), "", make_item("b")])

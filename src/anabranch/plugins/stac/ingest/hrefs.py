@@ -7,6 +7,7 @@ from urllib.parse import quote, urljoin
 
 from anabranch.canonical import Json, JsonObject
 from anabranch.errors import InputError
+from anabranch.redaction import hide_secrets
 
 __all__ = ["Bases", "is_web_url", "keep_links", "resolve_assets"]
 
@@ -117,4 +118,5 @@ def _scheme_of(href: str) -> str | None:
 
 
 def _shown(value: str) -> str:
-    return ascii(value if len(value) <= 120 else f"{value[:120]}…")
+    shown = hide_secrets(value)
+    return ascii(shown if len(shown) <= 120 else f"{shown[:120]}…")

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 from anabranch.canonical import Json, encode
-from anabranch.errors import AnabranchError, InputError
+from anabranch.errors import AnabranchError, InputError, NotFound
 from anabranch.plugins.stac.ingest.documents import parse_document
 from anabranch.plugins.stac.ingest.links import find_links
 from anabranch.plugins.stac.ingest.records import Place, Record, Refused
@@ -60,6 +60,7 @@ class SourceReader:
     def _read_folder(self, folder: str) -> Found:
         tier = folder.partition("://")[0]
         found = (stat for stat in self._storage.walk(folder) if PurePosixPath(stat.key).suffix.lower() in SUFFIXES)
+        number = 0
         for number, stat in enumerate(found, 1):
             self._check_number(number)
             address = f"{tier}://{stat.key}"
@@ -69,6 +70,12 @@ class SourceReader:
                 if error.category != "permanent":
                     raise
                 yield Refused.of(Place(address), error)
+        if not number:
+            raise NotFound(
+                "storage.not_found",
+                f"there is no file with an extension of STAC below {folder}",
+                remedy=f"Give a folder with files like {', '.join(sorted(SUFFIXES))}.",
+            )
 
     def _read_file(self, address: str) -> Found:
         """The documents of a file of a folder, whose links are not followed."""

@@ -11,7 +11,7 @@ from pydantic import Field, JsonValue, field_serializer
 from anabranch.engine.failure import Failure
 from anabranch.engine.worker.context import Context
 from anabranch.engine.worker.handler import handler
-from anabranch.errors import Permanent
+from anabranch.errors import NotFound, Permanent
 from anabranch.plugins.storage.handlers import MAX_FILES
 from anabranch.plugins.storage.ndjson import Output, put_output, read_lines, write_lines
 from anabranch.plugins.storage.sync.compare import Compared, Known, Status, Wanted, compare
@@ -49,6 +49,12 @@ def compare_folder(params: CompareParams, ctx: Context) -> FolderPlan:
     ((now,),) = _run(ctx, "now")
     rows = _run(ctx, "find_made_from", collection=params.collection, folder=params.folder)
     known = {row[0]: Known(*row) for row in rows}
+    if not files and not known:
+        raise NotFound(
+            "storage.not_found",
+            f"there is nothing below {params.folder}",
+            remedy="List what there is with `anabranch storage ls`.",
+        )
     found = [*compare(files, known, now, Wanted.of(params.extensions, params.limit))]
     lines = (each.model_dump(mode="json", exclude={"versions"}) for each in found)
     part = ctx.work.put(write_lines(ctx.scratch / "files.ndjson", lines))
