@@ -172,10 +172,10 @@ class Settings(BaseSettings):
     owner_upload_mb_per_day: int = Field(
         204_800, ge=0, description="Megabytes that the keys of one owner may upload in a day; 0 for no limit."
     )
-    raster_draw_in_place: bool = Field(
+    draw_files_in_place: bool = Field(
         False,
-        description="Whether `/raster` draws Cloud-Optimized GeoTIFFs that `stac_catalog_container` left in place, "
-        "whenever that was; then the API opens files of others with GDAL, after they were checked in the sandbox.",
+        description="Whether tiles are drawn of Cloud-Optimized GeoTIFFs that `stac_catalog_container` left in place. "
+        "The API then opens files of others with GDAL, after they were checked in the sandbox.",
     )
     max_streams: int = Field(500, ge=1, description="Maximum number of event streams of one API process.")
 

@@ -194,7 +194,7 @@ async def test_p5_files_are_cataloged_where_they_lie_and_a_link_never_leads_to_o
         for path in (f"/items/{ids['a b.tif']}/preview.png", "/WebMercatorQuad/tilejson.json"):
             assert served.client.get(f"/raster/collections/{delivery.name}{path}").status_code == 404
 
-    with serve_api(url, home, raster_draw_in_place="true") as served:
+    with serve_api(url, home, draw_files_in_place="true") as served:
         client = served.client
         items = f"/stac/collections/{delivery.name}/items"
         links = {name: (client.get(f"{items}/{item}")).json()["assets"]["data"]["href"] for name, item in ids.items()}

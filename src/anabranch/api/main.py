@@ -150,7 +150,7 @@ def create_app(settings: Settings, database_url: str, on_refused: Callable[[], N
 def _serving(settings: Settings, database_url: str, gateway: Gateway) -> Serving:
     catalog = Catalog(database_url, CATALOG_CONNECTIONS)
     files, objects = gateway.reads.files(), TierObjects(gateway.storage)
-    return Serving(catalog, files, objects, draws_in_place=settings.raster_draw_in_place)
+    return Serving(catalog, files, objects, draws_in_place=settings.draw_files_in_place)
 
 
 def app_from_environment() -> FastAPI:

@@ -57,7 +57,7 @@ class Assets:
                 "asset.not_found",
                 f"no tiles are made of {name or rasters.plain[0]} of item {item}",
                 remedy="Fetch the file, or publish it with process_raster. Operators can allow tiles of files "
-                "that were cataloged in place: raster_draw_in_place.",
+                "that were cataloged in place: draw_files_in_place.",
             )
         if wanted is None or wanted not in addresses:
             known = ", ".join(addresses) or "none"
