@@ -108,7 +108,7 @@ async def test_s3_a_static_catalog_and_a_parquet_file_become_the_same_items(
     assert (statement.subject, sources["a.json"]) == ([], digest)
 
 
-async def test_p3_items_of_another_owner_are_refused_alone_and_two_ingests_at_once_double_nothing(
+async def test_items_of_another_owner_are_refused_alone_and_two_ingests_at_once_double_nothing(
     stack: Stack, catalog_url: str, tmp_path: Path
 ) -> None:
     write_ndjson(tmp_path / "bronze" / "theirs.ndjson", [make_item("i-0")])

@@ -5,7 +5,7 @@ from anabranch.errors import AnabranchError
 
 __all__ = ["is_fault_of_file"]
 
-# Limits that a file exceeds by itself, whoever reads it; and the end of the process that read it, if it happens again.
+# Limits that a file exceeds on any worker; and the end of the process that read it, if it happens again.
 FAULTS_OF_FILES = ("resource.memory", "resource.cpu")
 CRASH = "handler.crashed"
 
