@@ -1,0 +1,3 @@
+"""Vectors: read files of any format, clean them, and load them into PostGIS."""
+
+PLUGIN_MODULES = ("handlers",)

@@ -1,0 +1,1 @@
+"""Cleaning of rows: pure functions over arrays, each with a report of what it changed or dropped."""

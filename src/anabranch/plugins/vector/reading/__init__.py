@@ -1,0 +1,1 @@
+"""Opening untrusted vector files: formats, archives, layers, and their rows in batches."""

@@ -1,0 +1,1 @@
+"""Tables in PostGIS: column types, rows in the binary COPY format, loading and checking."""
