@@ -410,6 +410,7 @@ def test_e5_the_handler_role_publishes_and_touches_nothing_else(
                       and has_function_privilege('anabranch_handler', oid, 'execute') order by 1"""
     names = [name for (name,) in login.execute(callable_)]
     assert names == [
+        "begin_chunk",
         "change_items",
         "ensure_collection",
         "find_foreign",
@@ -417,6 +418,7 @@ def test_e5_the_handler_role_publishes_and_touches_nothing_else(
         "find_origin",
         "find_provenance",
         "find_shown",
+        "finish_layer_table",
         "hold_attempt",
         "is_related",
         "keep_publications",
@@ -424,6 +426,7 @@ def test_e5_the_handler_role_publishes_and_touches_nothing_else(
         "list_extents",
         "list_failures",
         "list_files",
+        "make_layer_table",
         "now",
         "publish_items",
         "remove_collection",

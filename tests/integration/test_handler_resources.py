@@ -28,7 +28,7 @@ PLUGINS = str(Path(__file__).parent.parent / "data" / "plugins")
 KINDS = ["plain", "heavy", "quick", "async"]
 SECRET = "hunter2hunter2"
 ROLE = """
-    do $$ begin create role anabranch_handler nologin; exception when duplicate_object or unique_violation then end $$;
+    do $$ begin create role anabranch_geo nologin; exception when duplicate_object or unique_violation then end $$;
 """
 
 
@@ -77,7 +77,7 @@ async def test_handlers_have_short_bursts_of_the_database_in_a_role_of_their_own
         connection.execute(ROLE)
     asked = "select current_user, current_setting('statement_timeout'), current_setting('search_path')"
     for task in await tasks(stack, KINDS, sql=asked):
-        assert task.result == ["anabranch_handler", "1min", "pgstac,public"], task.error
+        assert task.result == ["anabranch_geo", "1min", "geo,public"], task.error
 
 
 def test_a_burst_that_the_server_breaks_off_may_be_tried_again(database_url: str, tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_a_connection_is_kept_for_the_next_burst_with_nothing_of_the_last(databa
                 "select current_setting('search_path'), current_setting('statement_timeout'), current_user,"
                 " extract(epoch from current_setting('idle_session_timeout')::interval)"
             ).fetchone()
-            assert (path, timeout, role) == ("pgstac,public", "1min", "anabranch_handler")
+            assert (path, timeout, role) == ("geo,public", "1min", "anabranch_geo")
             assert idle > IDLE_SECONDS
             held = "select count(*) from pg_locks where locktype = 'advisory' and pid = %s"
             assert owner.execute(held, [first]).fetchone() == (0,)

@@ -25,7 +25,7 @@ from anabranch.plugins.stac.collection import CollectionFacts
 from anabranch.plugins.stac.facts import ItemReference
 from anabranch.plugins.stac.handlers import build_publications
 from anabranch.plugins.stac.item import build_item
-from anabranch.plugins.stac.manifest import Signer, sign_raster
+from anabranch.plugins.stac.manifest import Signer, sign_item
 from anabranch.testing.postgres import Databases
 from tests.support.items import raster_item
 from tests.support.serving import JOB, Served, serve_api
@@ -82,7 +82,7 @@ def publish_item(url: str, home: Path, name: str, version: str = "2", content: b
         "sha256": sha256(content).hexdigest(), "media_type": "image/tiff",
     }  # fmt: skip
     origin = Origin(JOB, "process_raster", "ab" * 32, handlers={"cogs.make": [version]})
-    sign = partial(sign_raster, origin, SigningKey.open(home / "signing-key.pem"))
+    sign = partial(sign_item, origin, SigningKey.open(home / "signing-key.pem"))
     rasters = [raster_item(name, outputs=[output])]
     with connect(url, Role.HANDLER) as handler:
         publish(handler, "heights", JOB, list(build_publications("heights", rasters, Origin(JOB), sign)))

@@ -72,7 +72,7 @@ def test_databases_of_one_cluster_make_the_roles_at_once(databases: Databases) -
     try:
         with ThreadPoolExecutor(len(urls)) as pool:
             list(pool.map(lambda url: run(url, text), urls * 3))
-        assert len(run(urls[0], "select rolname from pg_roles where rolname like 'racing%'")) == 4
+        assert len(run(urls[0], "select rolname from pg_roles where rolname like 'racing%'")) == len(Role)
     finally:
         run(urls[0], "drop role if exists racing_owner, racing_app, racing_reader, racing_handler")
 
@@ -308,7 +308,9 @@ def test_a_login_learns_what_an_administrator_must_run(fresh: Cluster) -> None:
     assert caught.value.remedy == (
         'Let an administrator run: create role "anabranch_owner" nologin; create role "anabranch_app" nologin; '
         'create role "anabranch_reader" nologin; create role "anabranch_handler" nologin; '
-        'grant "anabranch_owner", "anabranch_app", "anabranch_reader", "anabranch_handler" to "plain"; '
+        'create role "anabranch_geo" nologin; create role "anabranch_features" nologin; '
+        'grant "anabranch_owner", "anabranch_app", "anabranch_reader", "anabranch_handler", "anabranch_geo", '
+        '"anabranch_features" to "plain"; '
         'grant create on database "postgres" to "plain";'
     )
     run(fresh.url("postgres"), caught.value.remedy.removeprefix("Let an administrator run: "))

@@ -30,8 +30,8 @@ SHAPE = re.compile(r"[a-z_]+(\.[a-z0-9_]+)*")
 IN_SQL = re.compile(r"""['"]code['"]\s*[:,]\s*['"]([a-z_.]+)['"]""")
 # Made from the kind of a handler's exception, and from what the database refuses.
 MADE = {
-    "catalog.not_empty", "publication.expired", "publication.forbidden", "publication.moved", "publication.owner",
-    "publication.same",
+    "catalog.not_empty", "publication.expired", "publication.forbidden", "publication.in_use", "publication.moved",
+    "publication.name_taken", "publication.owner", "publication.same", "publication.tables",
     "handler.contract", "handler.error", "handler.exited", "handler.permanent", "handler.resource", "handler.throttled",
     "handler.transient",
 }  # fmt: skip

@@ -307,6 +307,9 @@ class RetentionStore(Protocol):
     async def expire_publications(self, revisions: timedelta, withdrawn: timedelta) -> int:
         """Remove the files of some publications out of sight for this long; how many, and 0 at the end."""
 
+    async def drop_unused_tables(self, age: timedelta) -> int:
+        """Drop some tables that no publication shows, of jobs that ended this long ago; how many, and 0 at the end."""
+
     async def find_expired_objects(self, after: str) -> list[str]:
         """The addresses of some objects that no publication uses any more, in their order after one."""
 

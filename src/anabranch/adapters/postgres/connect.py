@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL in one of four roles; an error never shows the password (S5)."""
+"""Connections to PostgreSQL in one of our roles; an error never shows the password (S5)."""
 
 import re
 from collections.abc import Mapping
@@ -23,12 +23,14 @@ KEEPALIVE = {"keepalives_idle": "5", "keepalives_interval": "5", "keepalives_cou
 
 
 class Role(Enum):
-    """Whom a connection acts as; the login user is a member of all four."""
+    """Whom a connection acts as; the login user is a member of all."""
 
     OWNER = "anabranch_owner"
     APP = "anabranch_app"
     READER = "anabranch_reader"
     HANDLER = "anabranch_handler"
+    GEO = "anabranch_geo"
+    FEATURES = "anabranch_features"
 
 
 # No connection, none left, an end, a server that only reads.
@@ -36,7 +38,7 @@ NO_CONNECTION = ("08", "25006", "53300", "57P")
 # A server that only reads, statements it does not know, an end, a failing disk or server.
 BROKEN_CONNECTION = ("25", "26", "42P05", "57P", "58", "XX")
 MISSING_SCHEMA = ("3F000", "42P01", "42703", "42883")
-WRITERS = (Role.OWNER, Role.APP, Role.HANDLER)
+WRITERS = (Role.OWNER, Role.APP, Role.HANDLER, Role.GEO)
 
 # One session that hangs stops the vacuum of hot tables and the locks of others, so all of them are bounded.
 SETTINGS: Mapping[Role, Mapping[str, str]] = {
@@ -55,6 +57,18 @@ SETTINGS: Mapping[Role, Mapping[str, str]] = {
         "idle_session_timeout": "15s",  # a child that keeps a connection for its next task may not get one
         "default_transaction_isolation": "read committed",
         "search_path": "pgstac,public",
+    },
+    Role.GEO: {
+        "statement_timeout": "60s",
+        "lock_timeout": "10s",
+        "idle_in_transaction_session_timeout": "10s",
+        "idle_session_timeout": "15s",
+        "search_path": "geo,public",
+    },
+    Role.FEATURES: {
+        "statement_timeout": "10s",
+        "default_transaction_read_only": "on",
+        "search_path": "geo,public",
     },
 }
 

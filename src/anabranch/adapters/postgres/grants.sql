@@ -1,9 +1,9 @@
 -- Who may do what in schema app; part of every deployment.
 -- The app role only calls functions, so no state changes but by them (E5); the reader only reads; handlers publish.
-revoke all on schema app from public, anabranch_app, anabranch_reader, anabranch_handler;
-grant usage on schema app to anabranch_app, anabranch_reader, anabranch_handler;
+revoke all on schema app from public, anabranch_app, anabranch_reader, anabranch_handler, anabranch_geo, anabranch_features;
+grant usage on schema app to anabranch_app, anabranch_reader, anabranch_handler, anabranch_geo, anabranch_features;
 
-revoke all on all tables in schema app from public, anabranch_app, anabranch_reader, anabranch_handler;
+revoke all on all tables in schema app from public, anabranch_app, anabranch_reader, anabranch_handler, anabranch_geo, anabranch_features;
 grant select on all tables in schema app to anabranch_reader;
 -- The hash of a key's secret is nobody's to read.
 do $$
@@ -13,9 +13,22 @@ begin
     end if;
 end;
 $$;
-revoke all on all sequences in schema app from public, anabranch_app, anabranch_reader, anabranch_handler;
+-- Features are served from views that publications show; what a user's handlers make in geo is nobody else's to read.
+do $$
+begin
+    if to_regclass('app.layers') is not null then
+        grant select on app.layers to anabranch_features;
+    end if;
+    if to_regnamespace('geo') is not null then
+        revoke all on schema geo from public;
+        grant usage on schema geo to anabranch_handler, anabranch_features, anabranch_reader;
+        grant usage, create on schema geo to anabranch_geo;
+    end if;
+end;
+$$;
+revoke all on all sequences in schema app from public, anabranch_app, anabranch_reader, anabranch_handler, anabranch_geo, anabranch_features;
 
-revoke all on all routines in schema app from public, anabranch_app, anabranch_reader, anabranch_handler;
+revoke all on all routines in schema app from public, anabranch_app, anabranch_reader, anabranch_handler, anabranch_geo, anabranch_features;
 
 -- The app role calls whole transitions, never their parts: a part has no fence (E3). A function that is not volatile
 -- can't write, so both may call it. Handlers have a role of their own, which records what is published and touches
@@ -26,15 +39,16 @@ declare
 begin
     for _routine in
         select p.oid::regprocedure as name, p.provolatile <> 'v' as reads, p.proname = any('{
-                   act_on_publications, add_event, answer_reports, count_endings, end_wait, end_waits, expire_sessions,
-                   find_room, fold_running, free_held, keep_lane, lock_catalog, lock_collection, lock_key, lock_lane,
+                   act_on_publications, add_event, answer_reports, count_endings, drop_layer_table, end_wait, end_waits,
+                   expire_sessions, find_room, fold_running, free_held, keep_lane, lock_catalog, lock_collection, lock_key, lock_lane,
                    lock_objects, lock_running, make_right, open_lane, open_wait, rebuild_items, record_collection,
-                   record_visibility, release, remove_claims, remove_due, ripen, set_job, set_node, show_items,
-                   take_due, tick, try_again, watch}') as part,
+                   record_visibility, release, remove_claims, remove_due, replace_view, ripen, set_job, set_node, show_items,
+                   show_tables, take_due, tick, try_again, watch}') as part,
                p.proname = any('{
-                   change_items, ensure_collection, find_foreign, find_made_from, find_origin, find_provenance,
+                   begin_chunk, change_items, ensure_collection, find_foreign, find_layer, find_tables,
+                   finish_layer_table, find_made_from, find_origin, find_provenance,
                    find_shown, hold_attempt, is_related, keep_publications, list_documents, list_extents, list_failures,
-                   list_files, now, publish_items, remove_collection, replace_extent}') as handlers
+                   list_files, make_layer_table, now, publish_items, remove_collection, replace_extent}') as handlers
           from pg_catalog.pg_proc p
          where p.pronamespace = 'app'::regnamespace and p.prokind = 'f'
     loop

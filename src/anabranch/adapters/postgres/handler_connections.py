@@ -5,7 +5,7 @@ import random
 import select
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
@@ -24,8 +24,9 @@ HANDLER_CONNECTIONS = ACTIVE_CONNECTIONS + IDLE_CONNECTIONS
 
 
 class IdleConnection(NamedTuple):
-    """An open connection between two uses, with the lock that counts it."""
+    """An open connection between two uses, with its role and the lock that counts it."""
 
+    role: str
     connection: "Connection[TupleRow]"
     lock: BinaryIO
     since: float
@@ -43,7 +44,7 @@ class IdleConnection(NamedTuple):
 
 
 class HandlerConnections:
-    """Gives connections in the role of handlers, to this process and all that share the folder."""
+    """Gives connections in the roles of handlers, to this process and all that share the folder."""
 
     def __init__(self, url: str, folder: Path) -> None:
         """On this database; a folder of the worker's own holds the locks."""
@@ -63,8 +64,16 @@ class HandlerConnections:
         for kept in self._kept:
             kept.close()
 
+    def __call__(self) -> "AbstractContextManager[Connection[TupleRow]]":
+        """A connection for a user's work in schema geo."""
+        return self._open_burst("GEO")
+
+    def publishing(self) -> "AbstractContextManager[Connection[TupleRow]]":
+        """A connection for plugins that publish."""
+        return self._open_burst("HANDLER")
+
     @contextmanager
-    def __call__(self) -> "Iterator[Connection[TupleRow]]":
+    def _open_burst(self, role: str) -> "Iterator[Connection[TupleRow]]":
         """A connection in a transaction, committed at the end; what the server refuses for now is Unavailable."""
         import psycopg  # late: most handlers never ask
 
@@ -72,8 +81,8 @@ class HandlerConnections:
 
         self._folder.mkdir(parents=True, exist_ok=True)
         with self._take_turn():
-            connection = self._take_kept() or connect(
-                self._url, Role.HANDLER, name="anabranch handler", autocommit=False
+            connection = self._take_kept(role) or connect(
+                self._url, Role[role], name="anabranch handler", autocommit=False
             )
             connection.prepare_threshold = None  # statements that were prepared are discarded after each burst
             try:
@@ -87,7 +96,7 @@ class HandlerConnections:
             except BaseException:  # the handler's own error: what it did is rolled back
                 connection.close()
                 raise
-            self._keep(connection)
+            self._keep(role, connection)
 
     @asynccontextmanager
     async def connection(self) -> "AsyncIterator[AsyncConnection[TupleRow]]":
@@ -100,7 +109,7 @@ class HandlerConnections:
 
         self._folder.mkdir(parents=True, exist_ok=True)
         with await asyncio.to_thread(self._take_turn):
-            opened = await connect_async(self._url, Role.HANDLER, name="anabranch handler", autocommit=False)
+            opened = await connect_async(self._url, Role.GEO, name="anabranch handler", autocommit=False)
             try:
                 async with opened:
                     yield opened
@@ -109,16 +118,16 @@ class HandlerConnections:
                     raise
                 raise unreachable(self._url, error) from None
 
-    def _take_kept(self) -> "Connection[TupleRow] | None":
-        with suppress(IndexError):
-            while kept := self._kept.pop():
-                if kept.is_usable():
-                    kept.lock.close()
-                    return kept.connection
-                kept.close()
+    def _take_kept(self, role: str) -> "Connection[TupleRow] | None":
+        for kept in [kept for kept in reversed(self._kept) if kept.role == role]:
+            self._kept.remove(kept)
+            if kept.is_usable():
+                kept.lock.close()
+                return kept.connection
+            kept.close()
         return None
 
-    def _keep(self, connection: "Connection[TupleRow]") -> None:
+    def _keep(self, role: str, connection: "Connection[TupleRow]") -> None:
         """Leave it open for a while, if few others are, with nothing in it of the task that had it."""
         import psycopg
 
@@ -126,7 +135,7 @@ class HandlerConnections:
         if lock is None:
             connection.close()
             return
-        kept = IdleConnection(connection, lock, time.monotonic())
+        kept = IdleConnection(role, connection, lock, time.monotonic())
         try:
             connection.autocommit = True
             connection.execute("discard all")

@@ -1,4 +1,4 @@
--- Make the four roles, and the login user a member of each. Roles belong to the whole cluster, where no lock of one
+-- Make our roles, and the login user a member of each. Roles belong to the whole cluster, where no lock of one
 -- database keeps others out: the second finds them made.
 do $$
 declare
@@ -6,7 +6,7 @@ declare
     -- Since 16 a role's maker is its administrator, and may still not act as it.
     _act constant text := case when current_setting('server_version_num')::integer >= 160000 then 'set' else 'member' end;
 begin
-    foreach _role in array array['anabranch_owner', 'anabranch_app', 'anabranch_reader', 'anabranch_handler'] loop
+    foreach _role in array array['anabranch_owner', 'anabranch_app', 'anabranch_reader', 'anabranch_handler', 'anabranch_geo', 'anabranch_features'] loop
         if pg_catalog.to_regrole(_role) is null then
             begin
                 execute format('create role %I nologin', _role);

@@ -624,3 +624,45 @@ create table app.expired_objects (
     key text collate "C" not null,
     primary key (tier, key)
 );
+
+-- Tables of vector layers, by their names in schema geo: those that jobs load. columns: [{name, type, source}, …], after gid
+-- and geom. rows: how many it has, null until it is finished: its rows are checked, and nobody writes to it any more.
+create table app.layer_tables (
+    name text collate "C" primary key,
+    job_id text collate "C" not null,
+    geometry_type text not null,
+    has_z boolean not null,
+    columns jsonb not null,
+    rows bigint,
+    made_at timestamptz not null
+);
+
+create index layer_tables_job_id on app.layer_tables (job_id);
+
+-- The files of rows that were copied into a table, in the transaction that copied them: a repeated attempt copies none twice.
+create table app.loaded_chunks (
+    table_name text collate "C" not null references app.layer_tables on delete cascade,
+    chunk integer not null,
+    rows bigint not null,
+    primary key (table_name, chunk)
+);
+
+-- The tables that a publication shows, together, as the view `name` in schema geo.
+create table app.published_tables (
+    publication uuid not null references app.publications,
+    position integer not null,
+    name text collate "C" not null,
+    table_name text collate "C" not null references app.layer_tables,
+    primary key (publication, position)
+);
+
+create index published_tables_table_name on app.published_tables (table_name);
+
+-- The names of views in schema geo, and the key of publications that each belongs to: the first that took it.
+create table app.layer_names (
+    name text collate "C" primary key,
+    kind text not null,
+    key text collate "C" not null
+);
+
+create index layer_names_key on app.layer_names (kind, key);

@@ -23,6 +23,7 @@ log = structlog.get_logger()
 PURGE_INTERVAL = timedelta(seconds=60)
 TAKEOVER_INTERVAL = timedelta(seconds=5)  # how soon another takes over from one that died
 DEFINITION_AGE = timedelta(days=1)
+UNUSED_TABLE_AGE = timedelta(days=1)  # until then a job that failed after loading can be retried without loading again
 MAX_BATCH_FILES = 1_000
 
 
@@ -39,12 +40,13 @@ class RetentionPeriods:
 
 @dataclass(frozen=True)
 class Purged:
-    """How much was removed: jobs, rows and files of their tasks, former publications, and other old rows."""
+    """How much was removed: jobs, rows, files and tables of their tasks, former publications, and other old rows."""
 
     jobs: int = 0
     publications: int = 0
     rows: int = 0
     files: int = 0
+    tables: int = 0
     tombstones: int = 0
     sessions: int = 0
     workflows: int = 0
@@ -114,9 +116,11 @@ class Purge:
                 after, gone = 0, 0
 
     async def _expire(self) -> AsyncGenerator[Purged, None]:
-        """Remove the files of former publications, and then their objects, also what a crash left."""
+        """Remove the files and tables of former publications, and then their objects, also what a crash left."""
         while count := await self._store.expire_publications(self._keep.revisions, self._keep.withdrawn):
             yield Purged(publications=count)
+        while count := await self._store.drop_unused_tables(UNUSED_TABLE_AGE):
+            yield Purged(tables=count)
         while addresses := await self._store.find_expired_objects(self._after):
             self._after = addresses[-1]
             removed = await asyncio.to_thread(self._delete_each, addresses)

@@ -211,9 +211,14 @@ class Context:
     def database(self) -> AbstractContextManager[Any]:  # a connection of psycopg's, which the engine does not know
         """A connection for one short burst: it commits at the end of its `with`, and rolls back by an exception.
 
-        Few handlers of a worker have one at the same time; open it when all is computed.
+        It may create and fill tables, views and functions in schema `geo`, and read the layers that are published
+        there. Few handlers of a worker have one at the same time; open it when all is computed.
         """
         return self._resources.database()
+
+    def catalog(self) -> AbstractContextManager[Any]:  # as above
+        """The same for plugins that publish: it may record publications, and change nothing else."""
+        return self._resources.database.publishing()
 
     @property
     def pool(self) -> Connections:

@@ -22,8 +22,11 @@ class Connections(Protocol):
     def __call__(self) -> AbstractContextManager[Any]:
         """A connection in a transaction."""
 
+    def publishing(self) -> AbstractContextManager[Any]:
+        """The same for plugins that publish."""
+
     def connection(self) -> AbstractAsyncContextManager[Any]:
-        """The same for async handlers."""
+        """The same as the first for async handlers."""
 
 
 @dataclass
@@ -66,6 +69,10 @@ class NoDatabase:
     def __call__(self) -> AbstractContextManager[Any]:
         """Refused."""
         raise ContractViolationError("ctx.database: the process that runs this handler was given no database")
+
+    def publishing(self) -> AbstractContextManager[Any]:
+        """Refused."""
+        raise ContractViolationError("ctx.catalog: the process that runs this handler was given no database")
 
     def connection(self) -> AbstractAsyncContextManager[Any]:
         """Refused."""

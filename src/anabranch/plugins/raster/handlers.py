@@ -88,7 +88,7 @@ def _require_own_item(params: RasterRequest, ctx: Context) -> None:
 
 
 def _ask(ctx: Context, query: str, **parameters: str) -> bool:
-    with ctx.database() as connection:
+    with ctx.catalog() as connection:
         ((answer,),) = connection.execute(
             read_statements(SQL)[query].encode(), {"job_id": ctx.job_id, **parameters}
         ).fetchall()

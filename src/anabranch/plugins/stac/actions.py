@@ -73,7 +73,7 @@ def _act(
 ) -> ActionResult:
     from anabranch.plugins.stac.catalog import By, act, run  # late: only this needs a database
 
-    with ctx.database() as connection:
+    with ctx.catalog() as connection:
         done = act(
             connection, action, params.collection, params.item, By(job_id=ctx.job_id, reason=params.reason),
             number=number, expected=params.expected, dry_run=params.dry_run,

@@ -28,7 +28,7 @@ from anabranch.plugins.stac.pgstac.transaction import Work, jsonb, publishing, r
 from anabranch.plugins.stac.validation import validate
 
 __all__ = [
-    "BATCH_ITEMS", "Acted", "Action", "By", "Publication", "Published", "Work", "act", "ensure_collection",
+    "BATCH_ITEMS", "Acted", "Action", "By", "Layer", "Publication", "Published", "Work", "act", "ensure_collection",
     "find_foreign", "find_origin", "keep", "publish", "remove_collection", "run", "split", "store_collection",
 ]  # fmt: skip
 
@@ -41,6 +41,14 @@ class PartitionChanged(Exception):
 
 
 @dataclass(frozen=True)
+class Layer:
+    """The view in schema geo that an item shows, and the tables that it unites."""
+
+    name: str
+    tables: Sequence[str]
+
+
+@dataclass(frozen=True)
 class Publication:
     """An item to publish, with its objects; it is validated when it is constructed, unless it was before."""
 
@@ -49,6 +57,7 @@ class Publication:
     manifest: Manifest | None = None
     made_from: JsonObject | None = None
     expected: int | None = None  # the number that it had when it was compared; None: as of the caller
+    layer: Layer | None = None
     is_valid: InitVar[bool] = False  # it was validated before
 
     def __post_init__(self, is_valid: bool) -> None:
@@ -331,6 +340,7 @@ def _record(
             "made_from": each.made_from,
             "expected": expected if each.expected is None else each.expected,
             **({"manifest": vars(each.manifest)} if each.manifest else {}),
+            **({"layer": each.layer.name, "tables": each.layer.tables} if each.layer else {}),
         }
         for each in publications
     ]

@@ -39,10 +39,13 @@ CODES: tuple[Code, ...] = (
     Code("ingest.version", Kind.INVALID, "A document is of a STAC version that is not supported.", "Upgrade it to STAC 1.0 or 1.1."),
     Code("publication.expired", Kind.CONFLICT, "The content of a former publication was removed by retention.", "Submit its source again; `anabranch items history` shows what is left."),
     Code("publication.forbidden", Kind.NOT_ALLOWED, "Only a job that an admin submitted withdraws what is published.", "Submit it with a key of the scope `admin`."),
+    Code("publication.in_use", Kind.CONFLICT, "Views of users are built on the layer, and its columns would change or go.", "Drop these views, or publish the layer under another name."),
     Code("publication.moved", Kind.CONFLICT, "Another has published, withdrawn or restored the item since you looked.", "Look at `anabranch items history`, and decide again with its newest number."),
+    Code("publication.name_taken", Kind.CONFLICT, "The name of the table in schema `geo` belongs to another item, or to a table of a user.", "Give another `table`."),
     Code("publication.no_match", Kind.CONFLICT, "The number in `If-Match` is not the item's any more.", "Read the item again, and decide with its newest number.", 412),
     Code("publication.not_found", Kind.NOT_FOUND, "The item was never published, or has no such number.", "See `anabranch items history`, and `anabranch items list`."),
     Code("publication.owner", Kind.CONFLICT, "The item belongs to another owner.", "Publish under another id or collection, or ask an administrator."),
     Code("publication.same", Kind.CONFLICT, "There is nothing to do: the item is already as the action would leave it.", "See `anabranch items history`."),
+    Code("publication.tables", Kind.CONFLICT, "The tables of a layer are not finished, or have different columns.", "Run the job again; report a bug if that fails, too."),
 )
 # fmt: on

@@ -1,15 +1,18 @@
-"""The facts of a raster to publish: validated once, where they enter."""
+"""The facts of a raster or a vector layer to publish: validated once, where they enter."""
 
 import re
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AwareDatetime, Field, field_validator, model_validator
+from pydantic import AwareDatetime, Discriminator, Field, Tag, TypeAdapter, field_validator, model_validator
 
 from anabranch.canonical import Json, JsonObject
 from anabranch.geo.boxes import ANTIMERIDIAN, POLE, Box, box_of
 from anabranch.strict_model import StrictModel
 
-__all__ = ["Band", "Footprint", "ItemReference", "Output", "RasterItem", "Render", "Source", "Statistics"]
+__all__ = [
+    "AnyItem", "Band", "Footprint", "ItemFacts", "ItemReference", "Output", "RasterItem", "Render", "Source",
+    "Statistics", "Table", "TableColumn", "VectorItem", "read_facts",
+]  # fmt: skip
 
 DataType = Literal[
     "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",
@@ -141,19 +144,12 @@ class Footprint(StrictModel):
         return Box(*map(_round, box_of(self.polygons)))
 
 
-class RasterItem(StrictModel):
-    """A raster with its objects, to become an item. Its time is a moment or an interval."""
+class ItemFacts(StrictModel):
+    """What becomes an item, with its objects. Its time is a moment or an interval."""
 
     id: str
-    kind: str
     title: str | None = None
     description: str | None = Field(None, min_length=1)
-    crs: str | None = None
-    projjson: dict[str, Any] | None = Field(None, description="Of a CRS without a code.")  # of PROJ's own schema
-    shape: tuple[Annotated[int, Field(gt=0)], Annotated[int, Field(gt=0)]] = Field(description="Height and width.")
-    transform: tuple[Number, Number, Number, Number, Number, Number] = Field(description="As in rasterio's Affine.")
-    bounds: tuple[Number, Number, Number, Number] = Field(description="In the raster's CRS.")
-    bands: list[Band] = Field(min_length=1)
     footprint: Footprint
     bbox: tuple[Number, Number, Number, Number] | None = Field(None, description="By default the footprint's.")
     datetime: AwareDatetime | None = None
@@ -162,20 +158,10 @@ class RasterItem(StrictModel):
     outputs: list[Output] = Field(min_length=1)
     source: Source | None = None
     software: dict[str, str] = Field({}, description="The software that made it, with versions.")
-    renders: dict[str, Render] = Field({})
     expected: int | None = Field(None, ge=0, description="The number that the item had when the caller looked.")
 
-    @field_validator("crs")
-    @classmethod
-    def _is_a_code(cls, crs: str | None) -> str | None:
-        if crs is not None and not CODE.fullmatch(crs):
-            raise ValueError("write the CRS like EPSG:25832, or give it as projjson")
-        return crs
-
     @model_validator(mode="after")
-    def _is_whole(self) -> Self:
-        if self.crs is None and self.projjson is None:
-            raise ValueError("the CRS is missing: give crs or projjson")
+    def _has_a_box(self) -> Self:
         if self.bbox and not _is_on_globe(Box(*self.bbox)):
             raise ValueError("bbox leaves the globe: give west, south, east, north in degrees of WGS 84")
         if self.bbox and not _covers_all(Box(*self.bbox), self.footprint):
@@ -197,6 +183,62 @@ class RasterItem(StrictModel):
     def box(self) -> Box:
         """The published bbox."""
         return Box(*map(_round, self.bbox)) if self.bbox else self.footprint.box
+
+
+class RasterItem(ItemFacts):
+    """A raster with its objects, to become an item."""
+
+    kind: str
+    crs: str | None = None
+    projjson: dict[str, Any] | None = Field(None, description="Of a CRS without a code.")  # of PROJ's own schema
+    shape: tuple[Annotated[int, Field(gt=0)], Annotated[int, Field(gt=0)]] = Field(description="Height and width.")
+    transform: tuple[Number, Number, Number, Number, Number, Number] = Field(description="As in rasterio's Affine.")
+    bounds: tuple[Number, Number, Number, Number] = Field(description="In the raster's CRS.")
+    bands: list[Band] = Field(min_length=1)
+    renders: dict[str, Render] = Field({})
+
+    @field_validator("crs")
+    @classmethod
+    def _is_a_code(cls, crs: str | None) -> str | None:
+        if crs is not None and not CODE.fullmatch(crs):
+            raise ValueError("write the CRS like EPSG:25832, or give it as projjson")
+        return crs
+
+    @model_validator(mode="after")
+    def _has_a_crs(self) -> Self:
+        if self.crs is None and self.projjson is None:
+            raise ValueError("the CRS is missing: give crs or projjson")
+        return self
+
+
+class TableColumn(StrictModel):
+    """A column of a table, with its type in PostgreSQL."""
+
+    name: str
+    type: str
+    description: str | None = Field(None, exclude_if=lambda description: description is None)
+
+
+class Table(StrictModel):
+    """The view that shows a layer, and the tables that it shows; `sha256` is that of their rows."""
+
+    name: str = Field(pattern=r"^[a-z_][a-z0-9_]{0,62}$")
+    parts: list[str] = Field(min_length=1)
+    columns: list[TableColumn]
+    rows: int = Field(ge=0)
+    geometry_type: str
+    sha256: Sha256
+
+
+class VectorItem(ItemFacts):
+    """A vector layer with its table, to become an item."""
+
+    table: Table
+
+
+def read_facts(line: str | bytes) -> RasterItem | VectorItem:
+    """The facts of an item that was written as JSON."""
+    return FACTS.validate_json(line)
 
 
 def _is_on_globe(box: Box) -> bool:
@@ -226,3 +268,14 @@ def _round(value: float) -> float:
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and value == value
+
+
+def _find_kind(facts: object) -> str:
+    is_vector = "table" in facts if isinstance(facts, dict) else isinstance(facts, VectorItem)
+    return "vector" if is_vector else "raster"
+
+
+AnyItem = Annotated[
+    Annotated[RasterItem, Tag("raster")] | Annotated[VectorItem, Tag("vector")], Discriminator(_find_kind)
+]
+FACTS: TypeAdapter[RasterItem | VectorItem] = TypeAdapter(AnyItem)

@@ -12,9 +12,9 @@ from anabranch.canonical import Json, JsonObject
 from anabranch.engine.model import Attempt
 from anabranch.errors import NotFound
 from anabranch.plugins.stac.collection import CollectionFacts
-from anabranch.plugins.stac.facts import ItemReference, RasterItem
+from anabranch.plugins.stac.facts import AnyItem, ItemFacts, ItemReference, RasterItem, VectorItem, read_facts
 from anabranch.plugins.stac.item import Origin, build_item, find_outputs
-from anabranch.plugins.stac.manifest import Manifest, our_version, sign_raster
+from anabranch.plugins.stac.manifest import Manifest, our_version, sign_item
 from anabranch.strict_model import StrictModel
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class ItemParams(StrictModel):
     """
 
     collection: str
-    item: RasterItem
+    item: AnyItem
     files: list[dict[str, JsonValue]] = Field([], max_length=MAX_ITEMS)
     reason: str | None = Field(None, max_length=1000)
     expected: int | None = Field(None, ge=0, description="The number that it had when the caller looked; 0 for none.")
@@ -55,7 +55,7 @@ class ItemsParams(StrictModel):
     """
 
     collection: str
-    items: list[RasterItem] = Field([], max_length=MAX_ITEMS)
+    items: list[AnyItem] = Field([], max_length=MAX_ITEMS)
     files: list[dict[str, JsonValue]] = Field([], max_length=MAX_ITEMS)
     reason: str | None = Field(None, max_length=1000)
     expected: int | None = Field(None, ge=0, description="The number that each had when the caller looked; 0 for none.")
@@ -78,7 +78,7 @@ def ensure_collection(params: CollectionFacts, ctx: Context) -> CollectionResult
     """Create a collection, or update its fields."""
     from anabranch.plugins.stac import catalog  # late: only publishing needs a database and the schemas
 
-    with ctx.database() as connection:
+    with ctx.catalog() as connection:
         changed = catalog.ensure_collection(connection, params, catalog.By(ctx.job_id), _attempt(ctx))
     return CollectionResult(collection=params.id, changed=changed)
 
@@ -103,25 +103,25 @@ def register_items(params: ItemsParams, ctx: Context) -> ItemsResult:
     from anabranch.plugins.stac.catalog import Publication
     from anabranch.plugins.stac.publication_file import PublicationFile
 
-    with ctx.database() as connection:
+    with ctx.catalog() as connection:
         origin = catalog.find_origin(connection, ctx.job_id)
-    sign = partial(sign_raster, origin, ctx.signing_key)
-    rasters = chain(params.items, _read_items(params.files, ctx))
+    sign = partial(sign_item, origin, ctx.signing_key)
+    facts = chain(params.items, _read_items(params.files, ctx))
     kept = PublicationFile(ctx.scratch / "publications.ndjson") if params.files else list[Publication]()
     references: list[ItemReference] = []
-    for batch in catalog.split(build_publications(params.collection, rasters, origin, sign)):
+    for batch in catalog.split(build_publications(params.collection, facts, origin, sign)):
         references += [ItemReference(collection=params.collection, id=each.id) for each in batch]
         kept.extend(_leave_out_same(params, batch, ctx))
         ctx.progress(len(references), None, "items are valid")
-    with ctx.database() as connection, connection.transaction():  # the collection and its items, or nothing
+    with ctx.catalog() as connection, connection.transaction():  # the collection and its items, or nothing
         changed = _publish(connection, params, kept, ctx)
     return ItemsResult(items=references, changed=len(changed))
 
 
-def _read_items(files: Sequence[Json], ctx: Context) -> Iterator[RasterItem]:
+def _read_items(files: Sequence[Json], ctx: Context) -> Iterator[RasterItem | VectorItem]:
     for file in files:
         with ctx.work.require(file).open() as lines:
-            yield from map(RasterItem.model_validate_json, lines)
+            yield from map(read_facts, lines)
 
 
 def _leave_out_same(params: ItemsParams, batch: "list[Publication]", ctx: Context) -> "list[Publication]":
@@ -131,7 +131,7 @@ def _leave_out_same(params: ItemsParams, batch: "list[Publication]", ctx: Contex
 
     if not params.keep_same:
         return batch
-    with ctx.database() as connection:
+    with ctx.catalog() as connection:
         same = find_same(connection, params.collection, batch)
         catalog.keep(connection, params.collection, ctx.job_id, same.values())
     return [publication for publication in batch if publication.id not in same]
@@ -166,22 +166,24 @@ def _attempt(ctx: Context) -> tuple[str, Attempt] | None:
 
 def build_publications(
     collection: str,
-    rasters: Iterable[RasterItem],
+    items: Iterable[RasterItem | VectorItem],
     origin: Origin,
-    sign: Callable[[str, RasterItem], Manifest | None] | None = None,
+    sign: Callable[[str, ItemFacts], Manifest | None] | None = None,
 ) -> "Iterator[Publication]":
-    """The items of rasters with their published objects, validated, and with signed manifests."""
-    from anabranch.plugins.stac.catalog import Publication
+    """Items with their published objects, validated, and with signed manifests."""
+    from anabranch.plugins.stac.catalog import Layer, Publication
 
-    for raster in rasters:
-        document = build_item(collection, raster, origin, our_version())
-        manifest = sign(collection, raster) if sign else None
-        yield Publication(document, find_outputs(raster), manifest, _made_from(raster), raster.expected)
+    for facts in items:
+        document = build_item(collection, facts, origin, our_version())
+        manifest = sign(collection, facts) if sign else None
+        table = facts.table if isinstance(facts, VectorItem) else None
+        layer = Layer(table.name, table.parts) if table else None
+        yield Publication(document, find_outputs(facts), manifest, _made_from(facts), facts.expected, layer)
 
 
-def _made_from(raster: RasterItem) -> JsonObject | None:
+def _made_from(facts: ItemFacts) -> JsonObject | None:
     """The source with its versions, as our tables record it; no reader sees the address."""
-    source = raster.source
+    source = facts.source
     if source is None or source.address is None or not source.versions:
         return None
     return {"address": source.address, "versions": dict[str, Json](source.versions)}

@@ -9,10 +9,10 @@ from anabranch.canonical import JsonObject
 from anabranch.manifests.envelope import sign, write_envelope
 from anabranch.manifests.signing_key import SigningKey
 from anabranch.manifests.statement import Origin, build_statement
-from anabranch.plugins.stac.facts import ItemReference, RasterItem
+from anabranch.plugins.stac.facts import ItemFacts, ItemReference, VectorItem
 from anabranch.plugins.stac.item import find_outputs
 
-__all__ = ["Manifest", "Signer", "our_version", "sign_raster"]
+__all__ = ["Manifest", "Signer", "our_version", "sign_item"]
 
 NOTHING: Mapping[str, str] = {}
 
@@ -57,10 +57,12 @@ class Signer:
         return Manifest(write_envelope(sign(statement, self._key)), self._public, self._handlers)
 
 
-def sign_raster(origin: Origin, key: SigningKey, collection: str, raster: RasterItem) -> Manifest | None:
-    """The manifest of the item that a raster becomes; None where the hash of none of its files is known."""
-    source = raster.source
-    files = {output.name: output.sha256 for output in find_outputs(raster) if output.sha256}
+def sign_item(origin: Origin, key: SigningKey, collection: str, facts: ItemFacts) -> Manifest | None:
+    """The manifest of an item; None where the hash of none of its files is known."""
+    source = facts.source
+    files = {output.name: output.sha256 for output in find_outputs(facts) if output.sha256}
+    if isinstance(facts, VectorItem):
+        files[f"geo.{facts.table.name}"] = facts.table.sha256
     if not files:
         return None
     signer = Signer(
@@ -68,6 +70,6 @@ def sign_raster(origin: Origin, key: SigningKey, collection: str, raster: Raster
         key,
         files=files,
         sources={source.name or "source": source.sha256} if source and source.sha256 else {},
-        software=raster.software,
+        software=facts.software,
     )
-    return signer.sign(ItemReference(collection=collection, id=raster.id))
+    return signer.sign(ItemReference(collection=collection, id=facts.id))

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from anabranch.plugins.stac.catalog import Publication
+from anabranch.plugins.stac.catalog import Layer, Publication
 from anabranch.plugins.stac.item import PublishedOutput
 from anabranch.plugins.stac.manifest import Manifest
 
@@ -39,4 +39,4 @@ class PublicationFile:
 def _restore(line: Mapping[str, Any]) -> Publication:  # as it was written
     outputs, manifest = [PublishedOutput(**one) for one in line["outputs"]], line["manifest"]
     made = line["document"], outputs, manifest and Manifest(**manifest), line["made_from"], line["expected"]
-    return Publication(*made, is_valid=True)
+    return Publication(*made, layer=line["layer"] and Layer(**line["layer"]), is_valid=True)

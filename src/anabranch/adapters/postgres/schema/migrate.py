@@ -88,10 +88,10 @@ def redeploy(url: str, *, files: Files = OWN_FILES, patience: timedelta = LOCK_T
 
 
 def reset(url: str, *, files: Files = OWN_FILES, patience: timedelta = LOCK_TIMEOUT) -> Applied:
-    """Remove schema app with all its data, and make it again; Conflict while processes live on it."""
+    """Remove schemas app and geo with all their data, and make them again; Conflict while processes live on it."""
     with _session(url, files, patience) as connection:
         refuse_live_sessions(connection)
-        patiently(connection, patience, lambda: connection.execute("drop schema if exists app cascade"))
+        patiently(connection, patience, lambda: connection.execute("drop schema if exists app, geo cascade"))
         return _migrate(connection, files, patience)
 
 
@@ -215,6 +215,7 @@ def _make_schema(connection: Connection[TupleRow]) -> None:
             connection.execute("create schema app authorization anabranch_owner")
             take_role(connection, Role.OWNER)
             execute(connection, MIGRATION_LOG)
+    connection.execute("create schema if not exists geo authorization anabranch_owner")
 
 
 def _apply(connection: Connection[TupleRow], migration: Migration) -> None:

@@ -16,6 +16,7 @@ BATCH_JOBS = 100
 BATCH_ROWS = 5_000
 BATCH_BYTES = 32_000_000
 BATCH_READS = 5_000
+BATCH_TABLES = 10
 
 
 class PostgresRetention:
@@ -54,6 +55,10 @@ class PostgresRetention:
     async def expire_publications(self, revisions: timedelta, withdrawn: timedelta) -> int:
         """Remove the files of some publications out of sight for this long; how many, and 0 at the end."""
         return int(await self._value("expire_publications", revisions, withdrawn, BATCH_JOBS))
+
+    async def drop_unused_tables(self, age: timedelta) -> int:
+        """Drop some tables that no publication shows, of jobs that ended this long ago; how many, and 0 at the end."""
+        return int(await self._value("drop_unused_tables", age, BATCH_TABLES))
 
     async def find_expired_objects(self, after: str) -> list[str]:
         """The addresses of some objects that no publication uses any more, in their order after one."""

@@ -144,7 +144,7 @@ def _describe_job(params: LoadParams, ctx: Context) -> "Job":
     from anabranch.plugins.stac.catalog import find_origin
     from anabranch.plugins.stac.ingest.load import Job
 
-    with ctx.database() as connection:
+    with ctx.catalog() as connection:
         origin = find_origin(connection, ctx.job_id)
     key = ctx.signing_key
 
@@ -155,7 +155,7 @@ def _describe_job(params: LoadParams, ctx: Context) -> "Job":
     def sign(item: ItemReference, place: Place) -> Manifest:
         return sign_items(place.file, place.sha256).sign(item)
 
-    return Job(ctx.job_id, ctx.database, sign, (ctx.node_id, ctx.fence) if ctx.fence else None, params.reason)
+    return Job(ctx.job_id, ctx.catalog, sign, (ctx.node_id, ctx.fence) if ctx.fence else None, params.reason)
 
 
 def _total(params: LoadParams, loaded: "Loaded", report: Path, ctx: Context) -> Ingested:

@@ -24,7 +24,7 @@ LOCK_ERRORS = (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected)
 MISSING_ERRORS = (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedFunction, psycopg.errors.InvalidSchemaName)
 # SQLSTATE classes of errors in the items; any other is an error of the server, a failover for example.
 DATA_ERROR_CLASSES = ("21", "22", "23", "54", "0A", "P0")
-# What app.refuse_publications raises, with the code that it has here.
+# What app.refuse_publications and app.show_tables raise, with the code that it has here.
 REFUSALS: Mapping[str, tuple[type[AnabranchError], str]] = {
     "AN010": (Conflict, "publication.moved"),
     "AN011": (Conflict, "publication.owner"),
@@ -33,6 +33,9 @@ REFUSALS: Mapping[str, tuple[type[AnabranchError], str]] = {
     "AN014": (Conflict, "publication.expired"),
     "AN015": (Conflict, "catalog.not_empty"),
     "AN016": (Denied, "publication.forbidden"),
+    "AN017": (Conflict, "publication.name_taken"),
+    "AN018": (Conflict, "publication.tables"),
+    "2BP01": (Conflict, "publication.in_use"),  # somebody's own views use the view
 }
 Work = Connection[Any]  # with any row factory
 

@@ -174,5 +174,5 @@ def _find_cause(failure: Failure | None) -> Failure | None:
 
 
 def _run(ctx: Context, query: str, **parameters: str) -> list[tuple[Any, ...]]:  # rows of any columns
-    with ctx.database() as connection:
+    with ctx.catalog() as connection:
         return [tuple(row) for row in connection.execute(read_statements(SQL)[query].encode(), parameters).fetchall()]

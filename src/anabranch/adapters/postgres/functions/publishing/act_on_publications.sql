@@ -1,5 +1,5 @@
 -- Change what readers see of some keys, all or none (P5): publish new content, or withdraw, restore or roll back. Each
--- writes the next number of its key. _changes: [{key, expected, number, body, outputs, manifest, made_from}, …], where
+-- writes the next number of its key. _changes: [{key, expected, number, body, outputs, tables, manifest, made_from}, …], where
 -- `expected` is the number that the caller saw last, and `number` what to roll back to. Content that is shown already, or
 -- that the same job has published before, changes nothing (unless it lacks a manifest that it gets now): an attempt that
 -- repeats never undoes what came after it. A job that finds another's content as it would publish it is noted (E15).
@@ -72,10 +72,16 @@ begin
       join app.publications p on p.id = any(_made) and p.key = c.key
      cross join lateral jsonb_to_recordset(c.outputs)
            o(name text, kind text, tier text, key text, media_type text, size bigint, sha256 text, version text);
+    insert into app.published_tables (publication, position, name, table_name)
+    select p.id, t.position, c.layer, t.name
+      from jsonb_to_recordset(_changes) c(key text, layer text, tables text[])
+      join app.publications p on p.id = any(_made) and p.key = c.key
+     cross join lateral unnest(c.tables) with ordinality t(name, position);
     perform app.refuse_expired_objects(_made);
     perform app.record_visibility(_made);
     update app.publication_keys k set current = p.id, number = p.number, owner = coalesce(k.owner, _owner)
       from app.publications p where p.id = any(_made) and p.kind = k.kind and p.key = k.key;
+    perform app.show_tables(_made);
     return _made;
 end;
 $$;

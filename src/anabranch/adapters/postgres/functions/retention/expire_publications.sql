@@ -1,4 +1,4 @@
--- Remove the files of publications that were replaced longer ago than _revisions, or withdrawn longer ago than _withdrawn;
+-- Remove the files and tables of publications that were replaced longer ago than _revisions, or withdrawn longer ago than _withdrawn;
 -- their objects are to be removed if a job made them (others stay: they may be somebody's originals), and their history
 -- stays. The key of each is locked, so that nobody brings it back
 -- meanwhile; keys that others hold wait for the next round. Returns how many publications there were.
@@ -29,6 +29,7 @@ begin
         insert into app.expired_objects (tier, key)
         select g.tier, g.key from gone g where g.tier in ('silver', 'gold') and g.key like 'jobs/%'
             on conflict do nothing;
+        delete from app.published_tables t where t.publication = _former.publication;
         _removed := _removed + 1;
     end loop;
     return _removed;
