@@ -210,6 +210,6 @@ def test_tr_an_unsupported_file_is_refused_with_how_to_convert_it(name: str, sai
 
 
 def test_a_process_that_calls_handlers_itself_ends_without_a_warning() -> None:
-    program = "from anabranch.plugins.raster.sandbox_calls import _sandbox; _sandbox(256).find_protections()"
+    program = "from anabranch.plugins.raster.sandbox_calls import SANDBOX; SANDBOX.find(256).find_protections()"
     done = subprocess.run([sys.executable, "-W", "always", "-c", program], capture_output=True, text=True, check=True)
     assert done.stderr == "", "the sandbox's server is ended with the process"

@@ -9,6 +9,7 @@ from pydantic import Field, JsonValue, model_validator
 
 from anabranch.contract.mosaic import Window
 from anabranch.geo.boxes import Box
+from anabranch.geo.crs_codes import CRS_PATTERN
 from anabranch.plugins.stac.facts import Footprint
 from anabranch.strict_model import StrictModel
 
@@ -43,7 +44,6 @@ __all__ = [
 # JSON has no such numbers; STAC writes them as these strings.
 Nodata = int | float | Literal["nan", "inf", "-inf"]
 ProfileName = Literal["analysis", "visualization", "archive", "all"]
-CRS_PATTERN = r"^(EPSG|ESRI|OGC|IAU_2015):[A-Za-z0-9_]{1,32}$"
 
 
 class Kind(StrEnum):

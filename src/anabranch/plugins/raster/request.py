@@ -7,11 +7,11 @@ from typing import Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
+from anabranch.geo.crs_codes import check_crs
 from anabranch.geo.sidecar_names import find_kind, sidecar_names
-from anabranch.plugins.raster.checks.crs_codes import explain_code
 from anabranch.plugins.raster.files.magic_bytes import SUFFIXES, how_to_convert
-from anabranch.plugins.raster.models import CRS_PATTERN, Kind, ProfileName, ValidateOptions
-from anabranch.plugins.stac.names import MAX_ITEM_ID_CHARS, is_collection_id, is_item_id
+from anabranch.plugins.raster.models import Kind, ProfileName, ValidateOptions
+from anabranch.plugins.stac.names import MAX_ITEM_ID_CHARS, require_collection_id, require_item_id
 from anabranch.strict_model import StrictModel
 
 __all__ = ["NamedSource", "PublishOptions", "RasterRequest", "Tiling"]
@@ -28,14 +28,7 @@ class PublishOptions(ValidateOptions):
     collection: str
     datetime: str | None = None
 
-    @field_validator("input_crs", "target_crs")
-    @classmethod
-    def _check_crs(cls, text: str | None) -> str | None:
-        if text is not None and not re.fullmatch(CRS_PATTERN, text):
-            raise ValueError(f"{text[:80]!r} is not the code of a CRS. Write it like EPSG:25832")
-        if text is not None and (wrong := explain_code(text)):
-            raise ValueError(f"{wrong}. Write the code of a projected or geographic one, like EPSG:25832")
-        return text
+    _check_crs = field_validator("input_crs", "target_crs")(check_crs)
 
     @field_validator("tier")
     @classmethod
@@ -45,15 +38,7 @@ class PublishOptions(ValidateOptions):
             raise ValueError(f"visualization is for 8-bit rgb and rgba, but raster_type is {kind}")
         return tier
 
-    @field_validator("collection")
-    @classmethod
-    def _check_collection(cls, name: str) -> str:
-        if not is_collection_id(name):
-            raise ValueError(
-                f"{name[:80]!r} can't be the id of a collection. Use 1 to 63 letters, digits, dashes, underscores and"
-                " single dots; begin with a letter or digit"
-            )
-        return name
+    _check_collection = field_validator("collection")(require_collection_id)
 
     @field_validator("datetime")
     @classmethod
@@ -86,15 +71,7 @@ class NamedSource(StrictModel):
             )
         return source
 
-    @field_validator("item_id")
-    @classmethod
-    def _check_item(cls, name: str | None) -> str | None:
-        if name is not None and not is_item_id(name):
-            raise ValueError(
-                f"{name[:80]!r} can't be the id of an item. Use 1 to 128 letters, digits, dashes, underscores and"
-                " single dots; begin with a letter or digit"
-            )
-        return name
+    _check_item = field_validator("item_id")(require_item_id)
 
 
 class RasterRequest(PublishOptions, NamedSource):

@@ -10,6 +10,8 @@ __all__ = [
     "check_item_id",
     "is_collection_id",
     "is_item_id",
+    "require_collection_id",
+    "require_item_id",
     "split_address",
 ]
 
@@ -45,6 +47,20 @@ def check_item_id(value: str) -> str:
     if not is_item_id(value):
         what = f"{_shown(value)} is not a valid id of an item"
         raise InputError("catalog.item_id", what, remedy=RULE.format(MAX_ITEM_ID_CHARS))
+    return value
+
+
+def require_collection_id(value: str) -> str:
+    """The same for validators of requests: a ValueError says what is wrong."""
+    if not is_collection_id(value):
+        raise ValueError(f"{value[:80]!r} can't be the id of a collection. {RULE.format(MAX_COLLECTION_ID_CHARS)}")
+    return value
+
+
+def require_item_id(value: str | None) -> str | None:
+    """The same for the id of an item, if one is given."""
+    if value is not None and not is_item_id(value):
+        raise ValueError(f"{value[:80]!r} can't be the id of an item. {RULE.format(MAX_ITEM_ID_CHARS)}")
     return value
 
 

@@ -13,8 +13,9 @@ from rasterio.errors import CRSError, RasterioError
 from rasterio.warp import transform
 
 from anabranch.errors import Permanent
+from anabranch.geo.crs_codes import CRS_PATTERN
 from anabranch.geo.degrees import WGS84, transform_points
-from anabranch.plugins.raster.models import CRS_PATTERN, Notice, Repairs
+from anabranch.plugins.raster.models import Notice, Repairs
 
 __all__ = ["Resolved", "coincide", "describe_crs", "name_crs", "parse_crs", "resolve_crs"]
 
