@@ -1,8 +1,9 @@
 """Handlers on rasters: they fetch and store files, and open untrusted files only in a sandbox."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from pydantic import BaseModel
 
@@ -42,11 +43,12 @@ from anabranch.storage.attempt_keys import parse_key
 from anabranch.storage.ranged_object import Ranges
 
 __all__ = [
-    "create_cog", "create_cogs", "is_stored", "list_times", "preflight", "require_own_outputs", "store_cog", "validate",
-    "verify",
+    "create_cog", "create_cogs", "is_stored", "list_times", "preflight", "require_own_items", "require_own_outputs",
+    "store_cog", "validate", "verify",
 ]  # fmt: skip
 
 QUEUE = "raster"
+MAX_SHOWN = 5
 SQL = Path(__file__).with_name("statements.sql")
 DRAFT_ADDRESS = re.compile(r"(silver|gold)://jobs/")
 
@@ -55,7 +57,7 @@ DRAFT_ADDRESS = re.compile(r"(silver|gold)://jobs/")
 def preflight(params: RasterRequest, ctx: Context) -> Plan:
     """Return the plan for a raster; of the file only the header of a large one is read."""
     require_own_outputs((params.source, *params.sidecars), ctx)
-    _require_own_item(params, ctx)
+    require_own_items(params.collection, [params.item_id] if params.item_id else [], ctx)
     found = ctx.storage.stat(params.source)
     plan = plan_work(params, found, ctx.settings(RasterSettings))
     sidecars = tuple(find_sidecars(ctx, params.source, params.sidecars))
@@ -77,22 +79,24 @@ def require_own_outputs(addresses: Iterable[str], ctx: Context) -> None:
             )
 
 
-def _require_own_item(params: RasterRequest, ctx: Context) -> None:
-    """Refuse an id of another owner's item before any work; publishing refuses it, too."""
-    if params.item_id and not _ask(ctx, "may_publish", collection=params.collection, item=params.item_id):
+def require_own_items(collection: str, items: Sequence[str], ctx: Context) -> None:
+    """Refuse ids of other owners' items before any work; publishing refuses them, too."""
+    if items and (foreign := _ask(ctx, "find_foreign", collection=collection, items=list(items))):
+        named = ", ".join(f"{collection}/{item}" for item in foreign[:MAX_SHOWN])
+        more = f", and {len(foreign) - MAX_SHOWN} more" if len(foreign) > MAX_SHOWN else ""
         raise Conflict(
             "publication.owner",
-            f"item {params.collection}/{params.item_id} belongs to another owner",
+            f"item {named} belongs to another owner" if len(foreign) == 1 else f"items of other owners: {named}{more}",
             remedy="Choose another `item_id`, or omit it.",
         )
 
 
-def _ask(ctx: Context, query: str, **parameters: str) -> bool:
+def _ask(ctx: Context, query: str, **parameters: str | list[str]) -> Any:  # as the query answers
     with ctx.database() as connection:
         ((answer,),) = connection.execute(
             read_statements(SQL)[query].encode(), {"job_id": ctx.job_id, **parameters}
         ).fetchall()
-    return bool(answer)
+    return answer
 
 
 @handler("raster.validate", queue=QUEUE, timeout_seconds=3_600)

@@ -22,12 +22,12 @@ from anabranch.plugins.raster.collections.handler_models import (
     ConvertParams,
     SetParams,
 )
-from anabranch.plugins.raster.collections.listing import find_sources, list_files, pack_batches
+from anabranch.plugins.raster.collections.listing import find_sources, list_files, name_items, pack_batches
 from anabranch.plugins.raster.collections.models import CheckedSource, Failure, FileReport, ListedFile, WorkFile
 from anabranch.plugins.raster.collections.report import Verdict, judge_set
 from anabranch.plugins.raster.collections.request import CollectionRequest
 from anabranch.plugins.raster.handler_models import CogSource, ValidateParams, Verified, VerifyParams
-from anabranch.plugins.raster.handlers import is_stored, preflight, store_cog, validate, verify
+from anabranch.plugins.raster.handlers import is_stored, preflight, require_own_items, store_cog, validate, verify
 from anabranch.plugins.raster.models import ValidateOptions
 from anabranch.plugins.raster.request import RasterRequest
 from anabranch.plugins.raster.settings import RasterSettings
@@ -52,7 +52,9 @@ Model = TypeVar("Model", bound=StrictModel)
 def plan_collection(params: CollectionRequest, ctx: Context) -> CollectionPlan:
     """List the files of a set, name their items, and pack them into batches; no file is read."""
     found = find_sources(params, ctx, ctx.settings(RasterSettings).raster_max_files)
-    files = list(list_files(found, params, ctx))
+    ids = name_items([one for one, _ in found])
+    require_own_items(params.collection, ids, ctx)
+    files = list(list_files(found, ids, params, ctx))
     failures = [file for file in files if file.failure]
     return CollectionPlan(
         count=len(files),
