@@ -302,6 +302,8 @@ async def test_p5_new_content_for_an_item_id_replaces_it_and_another_owner_may_n
     refused = await stack.wait(submitted.job_id)
     assert refused.job.error
     assert (refused.job.error.code, refused.job.error.node) == ("publication.owner", "preflight")
+    with pytest.raises(InputError, match="profile is analysis, and tier, its earlier name, is archive"):
+        await stack.submit("process_raster", source="bronze://in/map.tif", profile="analysis", tier="archive")
     with pytest.raises(InputError, match="can't be the id of an item"):
         await stack.submit("process_raster", source="bronze://in/map.tif", item_id="a/b")
 

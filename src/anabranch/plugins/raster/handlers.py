@@ -138,21 +138,21 @@ def create_cogs(params: CogsParams, ctx: Context) -> Cogs:
     done = ctx.resume()
     known = Cogs.model_validate(done.state).cogs if done else ()
     stored = {cog.tier: cog for cog in known if is_stored(ctx, cog.address, cog.size)}
-    for tier in params.tiers:
-        if tier not in stored:
-            stored[tier] = store_cog(params, tier, ctx)
+    for profile in params.tiers:
+        if profile not in stored:
+            stored[profile] = store_cog(params, profile, ctx)
             ctx.checkpoint("put", Cogs(cogs=tuple(stored.values())).model_dump(mode="json"))
-    return Cogs(cogs=tuple(stored[tier] for tier in params.tiers))
+    return Cogs(cogs=tuple(stored[profile] for profile in params.tiers))
 
 
-def store_cog(params: CogSource, tier: Profile, ctx: Context) -> Cog:
+def store_cog(params: CogSource, profile: Profile, ctx: Context) -> Cog:
     """Write the COG of a profile, and store it."""
     source = fetch_again(ctx, params)
     target = sandbox_folder(ctx) / "cog.tif"
-    options = params.options(tier, ctx.settings(RasterSettings).raster_memory_mb)
+    options = params.options(profile, ctx.settings(RasterSettings).raster_memory_mb)
     run_in_sandbox(ctx, "write", Written, source=source, target=target, options=options)
-    output = ctx.storage.put(target, name=name_cog(params.raster.name, tier), media_type=COG_TYPE)
-    return Cog(tier=tier, address=output.address, size=output.size, sha256=output.sha256)
+    output = ctx.storage.put(target, name=name_cog(params.raster.name, profile), media_type=COG_TYPE)
+    return Cog(tier=profile, address=output.address, size=output.size, sha256=output.sha256)
 
 
 def is_stored(ctx: Context, address: str, size: int) -> bool:

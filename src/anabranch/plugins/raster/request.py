@@ -37,13 +37,13 @@ class PublishOptions(ValidateOptions):
             raise ValueError(f"{wrong}. Write the code of a projected or geographic one, like EPSG:25832")
         return text
 
-    @field_validator("tier")
+    @field_validator("profile")
     @classmethod
-    def _check_tier(cls, tier: ProfileName, info: ValidationInfo) -> ProfileName:
+    def _check_profile(cls, profile: ProfileName, info: ValidationInfo) -> ProfileName:
         kind = info.data.get("raster_type")
-        if tier == "visualization" and kind not in (None, Kind.RGB, Kind.RGBA):
+        if profile == "visualization" and kind not in (None, Kind.RGB, Kind.RGBA):
             raise ValueError(f"visualization is for 8-bit rgb and rgba, but raster_type is {kind}")
-        return tier
+        return profile
 
     @field_validator("collection")
     @classmethod

@@ -144,7 +144,7 @@ def _convert(one: CheckedSource, target_crs: str | None, ctx: Context) -> Conver
     try:
         made = VerifyParams(
             **dict(source),
-            cogs=tuple(store_cog(source, tier, ctx) for tier in checked.tiers),
+            cogs=tuple(store_cog(source, profile, ctx) for profile in checked.tiers),
             item_id=one.file.item_id,
             datetime=plan.datetime,
             modified=datetime.fromisoformat(plan.modified),

@@ -79,17 +79,17 @@ def _describe_tile(
     return describe_item(params.model_copy(update={"item_id": item}), drawn, span, outputs)
 
 
-def put_overview(name: str, tier: Profile, factor: int, path: Path, ctx: Context) -> Overview:
+def put_overview(name: str, profile: Profile, factor: int, path: Path, ctx: Context) -> Overview:
     """Store the COG of the whole raster."""
-    named = name_cog(name, tier, "overview")
+    named = name_cog(name, profile, "overview")
     return Overview(**dict(put_file(ctx, path, named, COG_TYPE)), name=named, factor=factor)
 
 
-def put_document(name: str, tier: Profile, document: MosaicDocument, ctx: Context) -> StoredFile:
+def put_document(name: str, profile: Profile, document: MosaicDocument, ctx: Context) -> StoredFile:
     """Store the document of a mosaic."""
-    path = ctx.scratch / f"{tier}.json"
+    path = ctx.scratch / f"{profile}.json"
     path.write_text(document.model_dump_json(indent=2) + "\n")
-    return put_file(ctx, path, _name_document(name, tier), MOSAIC_TYPE)
+    return put_file(ctx, path, _name_document(name, profile), MOSAIC_TYPE)
 
 
 def put_file(ctx: Context, path: Path, name: str, media_type: str) -> StoredFile:
@@ -111,8 +111,8 @@ def _list_outputs(name: str, mosaic: Mosaic) -> Iterator[Output]:
             yield _output("tile_thumbnail", one.thumbnail, f"{one.tile.name}.png", "image/png")
 
 
-def _name_document(name: str, tier: Profile) -> str:
-    return name_cog(name, tier, "mosaic", "json")
+def _name_document(name: str, profile: Profile) -> str:
+    return name_cog(name, profile, "mosaic", "json")
 
 
 def _output(kind: str, stored: StoredFile, name: str, media_type: str, asset: str | None = None) -> Output:
