@@ -15,6 +15,7 @@ from anabranch.plugins.stac.collection import CollectionFacts
 from anabranch.plugins.stac.facts import ItemReference, RasterItem
 from anabranch.plugins.stac.item import Origin, build_item, find_outputs
 from anabranch.plugins.stac.manifest import Manifest, our_version, sign_raster
+from anabranch.storage.ndjson import read_lines
 from anabranch.strict_model import StrictModel
 
 if TYPE_CHECKING:
@@ -119,9 +120,7 @@ def register_items(params: ItemsParams, ctx: Context) -> ItemsResult:
 
 
 def _read_items(files: Sequence[Json], ctx: Context) -> Iterator[RasterItem]:
-    for file in files:
-        with ctx.work.require(file).open() as lines:
-            yield from map(RasterItem.model_validate_json, lines)
+    return read_lines(map(ctx.work.require, files), RasterItem)
 
 
 def _leave_out_same(params: ItemsParams, batch: "list[Publication]", ctx: Context) -> "list[Publication]":

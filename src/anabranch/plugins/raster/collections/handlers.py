@@ -32,6 +32,7 @@ from anabranch.plugins.raster.models import ValidateOptions
 from anabranch.plugins.raster.request import RasterRequest
 from anabranch.plugins.raster.settings import RasterSettings
 from anabranch.plugins.stac.facts import Output
+from anabranch.storage.ndjson import read_lines, write_lines
 from anabranch.strict_model import StrictModel
 
 __all__ = [
@@ -193,17 +194,11 @@ def refuse_rasters(params: Failure, ctx: Context) -> None:
 
 
 def _put(ctx: Context, name: str, lines: Sequence[StrictModel]) -> WorkFile:
-    """A work file with a line of JSON for each model."""
-    path = ctx.scratch / name
-    with path.open("w") as file:
-        file.writelines(f"{line.model_dump_json()}\n" for line in lines)
-    return ctx.work.put(path)
+    return ctx.work.put(write_lines(ctx.scratch / name, lines))
 
 
 def _read(ctx: Context, parts: Sequence[Json], model: type[Model]) -> Iterator[Model]:
-    """The models of work files."""
-    for part in parts:
-        path = ctx.work.require(part)
-        with path.open() as lines:
-            yield from map(model.model_validate_json, lines)
+    """The models of work files, which are on this machine one at a time."""
+    for path in map(ctx.work.require, parts):
+        yield from read_lines([path], model)
         path.unlink()

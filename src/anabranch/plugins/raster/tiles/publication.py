@@ -21,6 +21,7 @@ from anabranch.plugins.raster.models import Profile
 from anabranch.plugins.raster.tiles.handler_models import Mosaic, MosaicParams, MosaicReport, TileReport
 from anabranch.plugins.raster.tiles.models import TileFacts
 from anabranch.plugins.stac.facts import Output, RasterItem
+from anabranch.storage.ndjson import write_lines
 
 __all__ = ["collect_mosaics", "put_document", "put_file", "put_overview", "put_tile_items"]
 
@@ -50,12 +51,9 @@ def collect_mosaics(params: MosaicParams, ctx: Context, mosaics: Sequence[Mosaic
 def put_tile_items(params: MosaicParams, ctx: Context, mosaics: Sequence[Mosaic], verified: Verified) -> JsonValue:
     """A work file with an item for each tile that has data; all are drawn alike, as the whole raster is."""
     span, _ = find_span(params.datetime, params.raster, params.modified)
-    path = ctx.scratch / "items.ndjson"
-    with path.open("w") as file:
-        for tiles in zip(*(mosaic.tiles for mosaic in mosaics), strict=True):
-            if item := _describe_tile(params, mosaics[0], tiles, span, verified):
-                file.write(f"{item.model_dump_json(exclude_none=True)}\n")
-    return ctx.work.put(path)
+    tiles = zip(*(mosaic.tiles for mosaic in mosaics), strict=True)
+    items = filter(None, (_describe_tile(params, mosaics[0], each, span, verified) for each in tiles))
+    return ctx.work.put(write_lines(ctx.scratch / "items.ndjson", items, exclude_none=True))
 
 
 def _describe_tile(

@@ -29,6 +29,7 @@ from anabranch.plugins.stac.ingest.records import Place, Record, Refused, read_r
 from anabranch.plugins.stac.ingest.sources import SourceReader, folder_of
 from anabranch.plugins.stac.manifest import Manifest, Signer
 from anabranch.plugins.stac.settings import StacSettings
+from anabranch.storage.ndjson import NDJSON
 
 if TYPE_CHECKING:
     from anabranch.plugins.stac.ingest.load import Job, Loaded
@@ -40,7 +41,6 @@ PART_BYTES = 16 * 2**20
 MAX_SHOWN = 100
 MAX_UNKNOWN = 20  # extensions that are counted in a part
 MAX_URI_CHARS = 200
-NDJSON = "application/x-ndjson"
 
 
 @handler("stac.read_items", queue="files", timeout_seconds=7_200)
