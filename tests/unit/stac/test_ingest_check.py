@@ -63,6 +63,10 @@ def shaped(*ring: list[float]) -> dict[str, Any]:
         (shaped([7, 50], [8, 50], [8, 51], [7, 51]), "ingest.place", "is not closed"),
         (make_item(bbox=[7, 50, 8, 91]), "ingest.place", "bbox: 7, 50, 8, 91"),
         (make_item(bbox=[7, 51, 8, 50]), "ingest.place", "bbox"),
+        (make_item(bbox=[0, 0, 1, 1]), "ingest.place", "is far from the geometry, which has the position 7, 50"),
+        (make_item(bbox=[50, 7, 51, 8]), "ingest.place", "bbox: 50, 7, 51, 8 is far"),
+        (make_item(bbox=[7, 50, 7.5, 51]), "ingest.place", "position 8, 50"),
+        (make_item(bbox=[170, 50, -170, 51]), "ingest.place", "is far"),
         (make_item(bbox=[7, 50, 8]), "catalog.invalid", "bbox"),
         (make_item(bbox="x"), "catalog.invalid", 'bbox: "x" is not of type "array"'),
         (make_item(properties=[]), "catalog.invalid", "properties: [] is not of type"),
@@ -92,6 +96,26 @@ def test_c1_what_is_wrong_with_an_item_is_said_with_a_code(item: dict[str, Any],
     assert refused.value.code == code
     assert said in refused.value.message
     assert refused.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("lons", "box"),
+    [
+        ((7, 8), [7.05, 50.05, 7.95, 50.95]),
+        ((7, 8), [-180, -90, 180, 90]),
+        ((7, 8), [0, 0, 0, 100, 80, 1000]),
+        ((179, -179), [179, 50, -179, 51]),
+        ((179, -179), [179.05, 50, -179.05, 51]),
+        ((179.95, 180), [-180, 50, -179, 51]),
+        ((179, -179), [-180, 50, 180, 51]),
+        ((179, -179), [-180, 50.05, 180, 50.95]),
+    ],
+)
+def test_c1_a_box_that_is_rounded_or_wide_or_across_180_degrees_is_accepted(
+    lons: tuple[float, float], box: list[float]
+) -> None:
+    shape = {"type": "MultiPoint", "coordinates": [[lon, lat] for lon in lons for lat in (50, 51)]}
+    check_item(make_item(geometry=shape, bbox=box), Rules())
 
 
 @pytest.mark.parametrize(

@@ -28,8 +28,8 @@ begin
         select p.oid::regprocedure as name, p.provolatile <> 'v' as reads, p.proname = any('{
                    act_on_publications, add_event, answer_reports, count_endings, end_wait, end_waits, expire_sessions,
                    find_room, fold_running, free_held, keep_lane, lock_catalog, lock_collection, lock_key, lock_lane,
-                   lock_objects, lock_running, make_right, open_lane, open_wait, rebuild_items, record_collection,
-                   record_visibility, release, remove_claims, remove_due, ripen, set_job, set_node, show_items,
+                   lock_objects, lock_running, make_right, note_kept, open_lane, open_wait, rebuild_items,
+                   record_collection, record_visibility, release, remove_claims, remove_due, ripen, set_job, set_node, show_items,
                    take_due, tick, try_again, watch}') as part,
                p.proname = any('{
                    change_items, ensure_collection, find_foreign, find_made_from, find_origin, find_provenance,

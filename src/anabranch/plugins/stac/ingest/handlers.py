@@ -125,18 +125,17 @@ def load_items(params: LoadParams, ctx: Context) -> Ingested:
     def read(files: Iterable[WorkFile | None]) -> Iterator[Record]:
         return (record for file in files if file for record in read_records(ctx.work.require(file)))
 
-    loaded = load.Loaded()
-    collections = load.find_collections(read(part.collections for part in params.parts), params.collection, loaded)
     job = None if params.dry_run else _describe_job(params, ctx)
-    items = read(part.items for part in params.parts)
-    load.load_items(items, job, collections, loaded, lambda number: ctx.progress(number, params.read, "items"))
     report = ctx.scratch / "refused.ndjson"
     with report.open("wb") as lines:
         for file in (params.refused, *(part.refused for part in params.parts)):
             if file:
                 with ctx.work.require(file).open("rb") as part:
                     copyfileobj(part, lines)
-        lines.writelines(one.write() for one in loaded.refused)
+        loaded = load.Loaded(refuse=lambda one: lines.write(one.write()))
+        collections = load.find_collections(read(part.collections for part in params.parts), params.collection, loaded)
+        items = read(part.items for part in params.parts)
+        load.load_items(items, job, collections, loaded, lambda number: ctx.progress(number, params.read, "items"))
     return _total(params, loaded, report, ctx)
 
 
