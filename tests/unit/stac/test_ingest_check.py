@@ -8,11 +8,14 @@ from typing import Any
 
 import pytest
 
+from anabranch.canonical import Json
+from anabranch.engine.registry import load_plugins
 from anabranch.errors import InputError
 from anabranch.plugins.stac.ingest.check import Rules, check_collection, check_item
 from anabranch.plugins.stac.ingest.documents import parse_item, write_document
 from anabranch.plugins.stac.ingest.hrefs import Bases
 from anabranch.plugins.stac.item import EXTENSIONS
+from anabranch.workflows.inputs import InvalidParameters
 from tests.support.stac_items import make_collection, make_item
 
 UNKNOWN = "https://example.com/v1.0.0/schema.json"
@@ -142,6 +145,19 @@ def test_s7_a_hostile_document_is_refused_before_anything_looks_into_it(text: by
     with pytest.raises(InputError) as refused:
         write_document(parse_item(text, 1_000 if said != "at most 4096" else 4))
     assert said in refused.value.message
+
+
+def test_g9_mistakes_in_the_inputs_of_an_ingest_are_named_by_the_inputs() -> None:
+    given: dict[str, Json] = {
+        "source": "bronze://a.json",
+        "collection": "a/b",
+        "base_url": "https://ann:secret@example.com/",
+    }
+    with pytest.raises(InvalidParameters) as refused:
+        load_plugins([]).declaration("stac_ingest").check(given)
+    collection, base_url = sorted(map(str, refused.value.mistakes), reverse=True)
+    assert collection.startswith("collection is refused: 'a/b' is not a valid id")
+    assert base_url.startswith("base_url is refused: 'https://***@example.com/' is not an absolute URL")
 
 
 def test_addresses_of_assets_are_kept_or_resolved_and_structural_links_are_dropped() -> None:

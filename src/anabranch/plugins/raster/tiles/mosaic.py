@@ -22,7 +22,7 @@ def check_tiles(scheme: Scheme, profile: Profile, tiles: Sequence[TileFacts]) ->
         raise Permanent(
             f"the tiles failed verification: {'; '.join(wrong)}",
             code="raster.verify",
-            remedy="Nothing was published: report this message as a bug in Anabranch.",
+            remedy="It was not published: report this message as a bug in Anabranch.",
         )
     if all(one.cog is None for one in tiles):
         raise Permanent(
