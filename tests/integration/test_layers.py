@@ -67,7 +67,7 @@ def layers(
 
 @pytest.fixture(scope="module")
 def served(layers: Layers) -> Iterator[Served]:
-    with serve_api(layers.url, layers.folder.parents[3]) as api:
+    with serve_api(layers.url, layers.folder.parents[3], draw_files_in_place="true") as api:
         yield api
 
 
@@ -156,7 +156,32 @@ def test_s7_up_to_50_items_are_drawn_in_a_tile(api: httpx.Client, layers: Layers
     problem(api.get("/raster/collections/many/point/30.05,47.05"), 422, "raster.assets")
     ids = ",".join(f"n{number:02}" for number in range(50))
     assert api.get(f"{SEARCH}{tile_at(30.05, 47.05, 8)}", params={"ids": ids}).status_code == 200
-    assert api.get(f"{SEARCH}/WebMercatorQuad/tilejson.json?collections=many&{EVER}").json()["minzoom"] > 0
+    crowded = api.get(f"{SEARCH}/WebMercatorQuad/tilejson.json?collections=many&{EVER}").json()
+    assert crowded["minzoom"] == crowded["maxzoom"], "no zoom has a tile of so few"
+
+
+def test_s7_a_layer_of_many_items_begins_at_a_zoom_that_can_be_drawn(api: httpx.Client, layers: Layers) -> None:
+    wide = layers.write("wide", 7, (30.0, 40.0, 40.0, 50.0), dtype="uint8", datetime="2026-07-01T00:00:00Z")
+    small = layers.write("small", 7, (34.5, 44.8, 34.6, 44.9), dtype="uint8")
+    boxes = [(34.5 + column / 10, 44.8, 34.6 + column / 10, 44.9) for column in range(60)]
+    layers.add("wide", wide, *(replace(small, name=f"s{n:02}", bbox=box) for n, box in enumerate(boxes)))
+    zoom = api.get("/raster/collections/wide/WebMercatorQuad/tilejson.json").json()["minzoom"]
+    statuses = [api.get(f"/raster/collections/wide{tile_at(35, 45, each)}").status_code for each in (zoom - 1, zoom)]
+    assert (statuses, zoom > 1) == ([422, 200], True)
+
+
+def test_p5_a_file_in_place_that_is_gone_is_left_out(api: httpx.Client, layers: Layers) -> None:
+    box, later = (65.0, 47.0, 65.1, 47.1), "2026-09-01T00:00:00Z"
+    tilejson = "/raster/collections/moving/WebMercatorQuad/tilejson.json"
+    layers.add("moving", layers.write("replaced", 3, box, datetime=later), version="another")
+    problem(api.get(tilejson), 410, "file.gone")
+    layers.add("moving", layers.write("kept", 2, box))
+    found = api.get(f"{SEARCH}/WebMercatorQuad/tilejson.json?collections=moving&{EVER}")
+    assert (found.status_code, found.json()["minzoom"]) == (200, 0), found.text
+    data, _ = values(
+        api, f"{SEARCH}{tile_at(65.05, 47.05, 9)}", collections="moving", datetime="2001-01-01T00:00:00Z/.."
+    )
+    assert set(np.unique(data)) >= {2}
 
 
 @pytest.mark.parametrize(

@@ -302,8 +302,38 @@ async def test_p5_new_content_for_an_item_id_replaces_it_and_another_owner_may_n
     refused = await stack.wait(submitted.job_id)
     assert refused.job.error
     assert (refused.job.error.code, refused.job.error.node) == ("publication.owner", "preflight")
+    with pytest.raises(InputError, match="profile is analysis, and tier, its earlier name, is archive"):
+        await stack.submit("process_raster", source="bronze://in/map.tif", profile="analysis", tier="archive")
     with pytest.raises(InputError, match="can't be the id of an item"):
         await stack.submit("process_raster", source="bronze://in/map.tif", item_id="a/b")
+
+
+async def test_p5_a_replacement_is_refused_if_another_acts_while_its_job_runs(
+    stack: Stack, bronze: Path, catalog_url: str, tmp_path: Path
+) -> None:
+    make_raster(bronze / "map.tif", classes())
+    wanted = {"source": "bronze://in/map.tif", "collection": "maps", "item_id": "town"}
+    better = {"source": "bronze://in/map.tif", "title": "Town", "approval": True}
+    app = create_app(Settings(home=tmp_path), catalog_url)
+    async with serve(app) as url, httpx.AsyncClient(base_url=url, timeout=PATIENCE_SECONDS) as client:
+        first = await client.post("/api/jobs/submit/process_raster", json=wanted)
+        result_of(await stack.wait(first.json()["job_id"]))
+        path, body = "/api/items/maps/town", {"reason": "better", "parameters": better}
+        submitted = await client.post(f"{path}/replace", json=body, headers={"If-Match": '"1"'})
+        job_id = submitted.json()["job_id"]
+        await stack.until(job_id, lambda job: job.job.state in (JobState.WAITING, JobState.FAILED))
+        await client.post(f"{path}/unpublish", json={"reason": "wrong area", "confirm": "yes"})
+
+    await stack.gateway.controls.signal(job_id, "review", {"approved": True}, "a reviewer")
+
+    late = (await stack.wait(job_id)).job.error
+    assert late
+    assert (late.code, late.node, "is at number 2 by now, not 1" in late.message) == (
+        "publication.moved",
+        "publish",
+        True,
+    )
+    assert published(catalog_url) == []
 
 
 async def test_what_is_rejected_is_put_aside(stack: Stack, bronze: Path, catalog_url: str) -> None:

@@ -22,7 +22,7 @@ from anabranch.plugins.raster.formats.prepare import prepare
 from anabranch.plugins.raster.formats.sources import pin_source
 from anabranch.plugins.raster.handler_models import ValidateParams
 from anabranch.plugins.raster.handlers import preflight, validate
-from anabranch.plugins.raster.item.in_place import DescribeParams, ListedFile, describe_files
+from anabranch.plugins.raster.item.in_place import DescribeParams, describe_files
 from anabranch.plugins.raster.models import Checked, CogOptions, Kind, ValidateOptions, Window, Written
 from anabranch.plugins.raster.request import RasterRequest
 from anabranch.plugins.raster.sandbox_calls import run_in_sandbox, sandbox_folder
@@ -30,6 +30,7 @@ from anabranch.plugins.raster.settings import RasterSettings
 from anabranch.plugins.stac.facts import RasterItem
 from anabranch.plugins.storage.handlers import StageParams, stage
 from anabranch.sandbox import Limits, Sandbox
+from anabranch.storage.listed_files import ListedFile
 from anabranch.storage.ranged_object import Ranges
 from anabranch.testing import FakeContext
 from anabranch.testing.tier_suite import ODD

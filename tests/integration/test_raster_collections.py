@@ -3,6 +3,7 @@
 import json
 from collections.abc import AsyncIterator, Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from shutil import rmtree
 from typing import Any, LiteralString
@@ -140,6 +141,18 @@ async def test_c2_a_set_becomes_a_collection_and_only_what_is_new_is_replaced(
     assert (len(changed["items"]), changed["changed"]) == (3, 1)
     assert numbers(catalog_url, "dems") == {"dems/a-dem": 1, "dems/b-dem": 2, "dems/north_2026-03-21": 1}
     assert find_faults(catalog_url, home) == [], "every object belongs to a job or a publication"
+
+
+async def test_ids_of_other_owners_are_found_before_any_file_is_read(stack: Stack, bronze: Path) -> None:
+    for number, name in enumerate(("a.tif", "b.tif")):
+        make_tile(bronze / name, number)
+    result_of(await publish(stack, "owned"))
+    (bronze / "c.tif").write_text("not read")
+    theirs = replace(order("owned", dry_run=True), scope="others", by="others")
+    refused = (await stack.wait((await stack.gateway.submit(theirs)).job_id)).job.error
+    assert refused
+    assert (refused.code, refused.node) == ("publication.owner", "preflight")
+    assert "items of other owners: owned/a, owned/b" in refused.message
 
 
 async def test_one_bad_file_is_reported_with_all_others_and_nothing_is_published(

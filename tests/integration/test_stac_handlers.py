@@ -246,6 +246,10 @@ async def test_e15_a_job_that_found_its_items_unchanged_answers_only_while_they_
     first, _ = await submit()
     kept, changed = await submit(rerun=True)
     assert (kept != first, changed, await submit()) == (True, 0, (kept, 0))
+    kept, _ = await submit(rerun=True)
+    with connect(catalog_url, Role.READER) as reader:
+        noted = reader.execute("select job_id from app.kept_publications").fetchall()
+    assert noted == [(kept,)], "repeats don't add up (O5)"
     change("withdraw")
     change("restore")
     assert await submit() == (kept, 0)

@@ -18,7 +18,7 @@ from anabranch.manifests.statement import Origin
 from anabranch.plugins.stac.ingest.check import Rules, check_item
 from anabranch.plugins.stac.ingest.documents import write_document
 from anabranch.plugins.stac.ingest.load import Job, Loaded, load_items
-from anabranch.plugins.stac.ingest.records import Place, Record
+from anabranch.plugins.stac.ingest.records import Place, Record, Refused
 from anabranch.plugins.stac.manifest import Signer
 from tests.support.stac_items import make_collection, make_item, write_items, write_json, write_ndjson
 from tests.support.stack import Stack, open_stack
@@ -55,7 +55,7 @@ async def test_lines_are_published_and_again_they_change_nothing(
     bronze = tmp_path / "bronze"
     items = [make_item(f"i-{number}") for number in range(3)]
     write_ndjson(
-        bronze / "items.ndjson", [make_collection(), *items, make_item("i-0"), make_item("i-1", bbox=[0, 0, 1, 1])]
+        bronze / "items.ndjson", [make_collection(), *items, make_item("i-0"), make_item("i-1", bbox=[7, 50, 8, 51.05])]
     )
 
     first = await ingest(stack, "bronze://items.ndjson", reason="delivery 7")
@@ -131,7 +131,8 @@ def test_an_item_that_only_the_database_refuses_is_refused_alone(catalog_url: st
     items = [check_item(make_item(f"i-{number}"), Rules()) for number in range(5)]
     items[3]["properties"] = {"datetime": "2024-02-30T00:00:00Z"}
     records = [Record(Place("f", "", line), write_document(item)) for line, item in enumerate(items, 1)]
-    loaded = Loaded()
+    refused: list[Refused] = []
+    loaded = Loaded(refused.append)
     load_items(records, job, {}, loaded, lambda number: None)
     assert (loaded.accepted, loaded.changed, len(read_catalog(catalog_url))) == (4, 4, 4)
-    assert [(one.line, one.id, one.code) for one in loaded.refused] == [(4, "i-3", "catalog.refused")]
+    assert [(one.line, one.id, one.code) for one in refused] == [(4, "i-3", "catalog.refused")]

@@ -231,3 +231,21 @@ def test_replacing_submits_a_job_for_the_same_id(
         "items", "replace", "heights/same", "-p", "source=bronze://in/new.tif", "--reason", "a better scan"
     )
     assert (code, shown.split()[-1]) == (0, submitted.job_id)
+
+
+def test_p5_the_job_of_a_replacement_compares_the_expected_number_when_it_publishes(
+    client: Client, put: Callable[[str, str], None], run: Callable[..., tuple[int, str]]
+) -> None:
+    put("seen", "aaa")
+    source, why = {"source": "bronze://in/new.tif"}, "a better scan"
+    submitted = client.replace("heights", "seen", source, why, expected=1)
+    assert client.job(submitted.job_id).parameters["expected"] == 1
+    words = ("items", "replace", "heights/seen", "-p", "source=bronze://in/new.tif", "--reason", why)
+    assert run(*words, "--expected", "1")[1].split()[-1] == submitted.job_id
+    put("seen", "bbbb")
+    with pytest.raises(Conflict, match="at number 2 by now, not 1") as moved:
+        client.replace("heights", "seen", source, why, expected=1)
+    assert (moved.value.code, run(*words, "--expected", "1")[0]) == ("publication.moved", 6)
+    unable = {"workflow": "hello_world", "expected": 2}
+    with pytest.raises(InputError, match="expected"):
+        client.replace("heights", "seen", {}, why, **unable)  # type: ignore[arg-type]  # a workflow without the input

@@ -139,9 +139,15 @@ def add_items(
     created: str = "2026-11-15T10:00:00Z",
     published: bool = True,
     asset: Mapping[str, Any] | None = None,
+    version: str | None = None,
 ) -> None:
-    """Publish rasters as items of a collection, or leave their files unpublished; several may share one file."""
+    """Publish rasters as items of a collection, or leave their files unpublished; several may share one file.
+
+    With a version they are files in place, which are gone once they have another one.
+    """
     rows = [_row(raster, collection, asset or {}, created) for raster in rasters]
+    for row in rows if version else ():
+        row["outputs"][0]["version"] = version
     if published:
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute(COLLECTION, (collection, Jsonb(_collection(collection))))

@@ -22,7 +22,7 @@ def test_g9_what_the_first_handler_would_refuse_is_refused_when_it_is_submitted_
         declared.check({"source": SOURCE, "profile": "visualization", "raster_type": "dem"})
     with pytest.raises(InvalidParameters, match="tiling must be one of"):
         declared.check({"source": SOURCE, "tiling": "often"})
-    assert declared.check({"source": SOURCE, "datetime": "2026-03-21T10:15:00Z"})["profile"] == "analysis"
+    assert declared.check({"source": SOURCE, "datetime": "2026-03-21T10:15:00Z"})["tiling"] == "auto"
 
 
 FLOW = """
@@ -90,7 +90,7 @@ nodes:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"unit": "mile"}, ["the check of Sizes failed: KeyError: 'mile'"]),
+        ({"unit": "mile"}, ["the parameters can't be checked: KeyError: 'mile'"]),
         ({"height": 2}, ["it is higher than wide"]),
         ({"height": 2, "width": "wide"}, ["width must be an integer, not a string"]),
         ({"unit": "local"}, []),

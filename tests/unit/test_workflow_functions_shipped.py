@@ -259,8 +259,10 @@ def process_raster(
     raster_type: Annotated[Line, Input(description="What the raster shows, where its pixels don't say; see the kinds.")]
     | None = None,
     profile: Annotated[
-        Literal["analysis", "visualization", "archive", "all"], Input(description="What the COG is for.")
-    ] = "analysis",
+        Literal["analysis", "visualization", "archive", "all"],
+        Input(description="What the COG is for; by default analysis."),
+    ]
+    | None = None,
     tier: Annotated[
         Literal["analysis", "visualization", "archive", "all"], Input(description="The earlier name of profile.")
     ]
@@ -288,13 +290,14 @@ def process_raster(
 ) -> Any:
     """Check a raster, turn it into a Cloud-Optimized GeoTIFF, verify that against the source, and publish it as a STAC item."""  # noqa: E501  # as the file has it
     about: Any = {"input_crs": input_crs, "target_crs": target_crs, "raster_type": raster_type}
-    about["tier"] = expr.default(tier, profile)
     chosen: Any = {"variable": variable, "time": time}
     planned = preflight(
         source=source,
         collection=collection,
         item_id=item_id,
         **about,
+        profile=profile,
+        tier=tier,
         tiling=tiling,
         tile_items=tile_items,
         datetime=datetime,
@@ -307,6 +310,7 @@ def process_raster(
         tag=planned.tag,
         pin=planned.pin,
         **about,
+        profile=expr.default(tier, profile),
         tiling=tiling,
         **chosen,
         sidecars=planned.sidecars,
@@ -416,7 +420,7 @@ def process_raster_collection(
     dry_run: Annotated[bool, Input(description="Whether to stop after the preflight and show the plan.")] = False,
 ) -> Any:
     """Check many rasters, compare them with each other, turn each into a Cloud-Optimized GeoTIFF, verify that against its source, and publish all of them together."""  # noqa: E501  # as the file has it
-    about: Any = {"input_crs": input_crs, "target_crs": target_crs, "raster_type": raster_type, "tier": profile}
+    about: Any = {"input_crs": input_crs, "target_crs": target_crs, "raster_type": raster_type, "profile": profile}
     options: Any = {"collection": collection, **about, "datetime": datetime}
     files: Any = {"sources": sources, "source_list": source_list, "folder": folder, "extensions": extensions}
     planned: Any = plan_collection.options(name="preflight")(**options, **files)

@@ -48,6 +48,14 @@ PRIORITY = "1 is the most urgent; without one, the workflow's own."
 LIMIT_DESCRIPTION = "The size of the page."
 Priority = Annotated[int, Field(ge=1, le=9)]
 Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f]+$")]
+ExpectedNumber = Annotated[
+    int | None,
+    Field(
+        ge=1,
+        lt=2**31,
+        description="The number that the caller saw last, as `If-Match`; 409 if another has acted since.",
+    ),
+]
 
 
 class Labelled(StrictModel):
@@ -112,12 +120,7 @@ class ItemActionRequest(StrictModel):
         strict=True, json_schema_extra={"examples": [{"reason": "It shows the wrong area.", "dry_run": True}]}
     )
     reason: str = Field(min_length=1, max_length=1000, description="Stored in the item's history.")
-    expected: int | None = Field(
-        None,
-        ge=1,
-        lt=2**31,
-        description="The number that the caller saw last, as `If-Match`; 409 if another has acted since.",
-    )
+    expected: ExpectedNumber = None
     dry_run: bool = Field(False, description="Check everything and show what would be done.")
 
 
@@ -144,7 +147,8 @@ class ReplaceRequest(StrictModel):
     )
     reason: str = Field(min_length=1, max_length=1000, description="Stored in the item's history.")
     workflow: Name = Field("process_raster", description="A workflow with the inputs collection, item_id and reason.")
-    parameters: dict[str, JsonValue] = Field(description="Its other inputs; the route gives those three.")
+    parameters: dict[str, JsonValue] = Field(description="Its other inputs; the route gives those, and `expected`.")
+    expected: ExpectedNumber = None
 
 
 class ConfirmQuery(StrictModel):

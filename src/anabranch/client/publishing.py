@@ -96,9 +96,13 @@ class Publishing(Requests):
         reason: str,
         *,
         workflow: str = "process_raster",
+        expected: int | None = None,
     ) -> SubmittedJob:
-        """Submit a job that makes new content for an item; readers see it when the job publishes it."""
-        body = {"reason": reason, "workflow": workflow, "parameters": dict(parameters)}
+        """Submit a job that makes new content for an item; readers see it when the job publishes it.
+
+        `expected` is the number that you saw last: a Conflict if another has acted since, here or in the job.
+        """
+        body = {"reason": reason, "workflow": workflow, "parameters": dict(parameters), "expected": expected}
         return self._send(SubmittedJob, "POST", published_path(collection, item, "replace"), body)
 
     def remove_collection(self, collection: str) -> RemovedCollection:
@@ -187,9 +191,13 @@ class AsyncPublishing(AsyncRequests):
         reason: str,
         *,
         workflow: str = "process_raster",
+        expected: int | None = None,
     ) -> SubmittedJob:
-        """Submit a job that makes new content for an item; readers see it when the job publishes it."""
-        body = {"reason": reason, "workflow": workflow, "parameters": dict(parameters)}
+        """Submit a job that makes new content for an item; readers see it when the job publishes it.
+
+        `expected` is the number that you saw last: a Conflict if another has acted since, here or in the job.
+        """
+        body = {"reason": reason, "workflow": workflow, "parameters": dict(parameters), "expected": expected}
         return await self._send(SubmittedJob, "POST", published_path(collection, item, "replace"), body)
 
     async def remove_collection(self, collection: str) -> RemovedCollection:

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from anabranch.canonical import Json
+from anabranch.errors import AnabranchError
 from anabranch.redaction import hide_secrets
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.expressions import ExpressionError, Template, evaluate, read_template, references, walk
@@ -47,8 +48,7 @@ class FirstCall:
             return
         except Exception as error:  # noqa: BLE001  # a validator may raise anything
             if is_whole:  # else it may need what is not known yet
-                said = f"{type(error).__name__}: {error}"
-                yield ParameterMistake("", f"the check of {self.model.__name__} failed: {hide_secrets(said)}")
+                yield ParameterMistake("", hide_secrets(_explain(error)))
 
     def _place(self, found: ErrorDetails, known: Collection[str], *, is_whole: bool) -> ParameterMistake | None:
         if not found["loc"]:  # of several parameters together
@@ -83,6 +83,13 @@ def _first_call(node: AnyNode, handlers: Mapping[str, Handler]) -> FirstCall | N
         if all(reference.root == "inputs" for reference in references(template))
     }
     return FirstCall(found.model, params, is_whole=len(params) == len(templates)) if params else None
+
+
+def _explain(error: Exception) -> str:
+    """What a validator raised, in the words of a caller, who knows no models."""
+    if isinstance(error, AnabranchError):
+        return f"{error.message}. {error.remedy}" if error.remedy else error.message
+    return f"the parameters can't be checked: {type(error).__name__}: {error}"
 
 
 def _inputs_of(template: Template) -> set[str]:

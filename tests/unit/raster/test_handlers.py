@@ -9,12 +9,14 @@ import pytest
 import rasterio
 from pydantic import ValidationError
 
+from anabranch.canonical import Json
 from anabranch.errors import InputError, Permanent
 from anabranch.plugins.raster.checks.crs import parse_crs
+from anabranch.plugins.raster.collections.handler_models import CheckParams
 from anabranch.plugins.raster.handler_models import CogParams, CogsParams, ValidateParams, VerifyParams
 from anabranch.plugins.raster.handlers import create_cog, create_cogs, preflight, validate, verify
 from anabranch.plugins.raster.item.publication import find_span
-from anabranch.plugins.raster.models import Profile
+from anabranch.plugins.raster.models import Profile, ValidateOptions
 from anabranch.plugins.raster.request import RasterRequest
 from anabranch.plugins.raster.settings import RasterSettings
 from anabranch.plugins.stac.names import check_collection_id
@@ -36,6 +38,17 @@ def heights(ctx: FakeContext, tmp_path: Path) -> Path:
     return make_raster(tmp_path / "bronze" / "in" / "heights.tif", hills())
 
 
+@pytest.mark.parametrize("model", [RasterRequest, ValidateParams, CheckParams])
+def test_e16_a_profile_is_taken_by_its_earlier_name_too(model: type[ValidateOptions]) -> None:
+    given: dict[str, Json] = {"files": []} if model is CheckParams else {"source": SOURCE}
+    given |= {} if model is ValidateParams else {"collection": "maps"}
+    named: list[dict[str, Json]] = [{"tier": "archive"}, {"profile": "archive"}, {"profile": None, "tier": "archive"}]
+    assert {model.model_validate(given | names).profile for names in named} == {"archive"}
+    assert model.model_validate(given | {"profile": None, "tier": None}).profile == "analysis"
+    with pytest.raises(ValidationError, match=r"profile is analysis, and tier, its earlier name, is archive\."):
+        model.model_validate(given | {"profile": "analysis", "tier": "archive"})
+
+
 def test_e16_stored_parameters_of_handlers_keep_their_names() -> None:
     """A job that was started by a release before has tasks with these parameters."""
     names = {
@@ -43,7 +56,7 @@ def test_e16_stored_parameters_of_handlers_keep_their_names() -> None:
         for model in (RasterRequest, ValidateParams, CogParams, CogsParams, VerifyParams)
     }
     options = {"source", "input_crs", "target_crs", "raster_type", "tier", "tiling"}
-    added = {"variable", "time", "sidecars"}  # optional
+    added = {"variable", "time", "sidecars", "profile"}  # optional
     assert names == {
         "RasterRequest": options | {"collection", "datetime", "item_id", "tile_items", "versions"} | added,
         "ValidateParams": options | {"sha256", "tag", "pin"} | added,

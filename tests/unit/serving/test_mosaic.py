@@ -146,7 +146,9 @@ def test_a_request_opens_the_tiles_that_it_touches_and_no_more_than_the_limit(pa
 def test_a_mosaic_and_a_plain_raster_are_one_layer_with_one_budget(pair: Pair) -> None:
     sources: dict[str, Path | MosaicSource] = {"plain": pair.single, "tiled": pair.mosaic}
     items = [LayerItem("scenes", name, Rasters({})) for name in sources]
-    layer = LayerSource(items, lambda item: sources[item.id], GLOBE, is_small=True, budget=Budget(math.inf))
+    layer = LayerSource(
+        items, lambda item: sources[item.id], GLOBE, is_small=True, budget=Budget(math.inf), fits=lambda *_: True
+    )
     tiled_first = replace(layer, items=items[::-1])
     with open_reader(pair.single, draws=True) as raster:
         tile, bands = tiles_over(raster, 13)[0], raster.drawn()  # at the corner, which nothing fills
@@ -172,7 +174,7 @@ def test_p5_an_item_whose_file_was_replaced_leaves_the_others_of_a_layer(pair: P
         return pair.single
 
     items = [LayerItem("scenes", name, Rasters({})) for name in ("gone", "kept")]
-    layer = LayerSource(items, locate, GLOBE, is_small=True, budget=Budget(math.inf))
+    layer = LayerSource(items, locate, GLOBE, is_small=True, budget=Budget(math.inf), fits=lambda *_: True)
     with open_reader(pair.single, draws=True) as raster:
         tile, bands = tiles_over(raster, 13)[0], raster.drawn()
         drawn = LayerReader(layer, draws=True).tile(*tile, indexes=bands)

@@ -8,11 +8,14 @@ from typing import Any
 
 import pytest
 
+from anabranch.canonical import Json
+from anabranch.engine.registry import load_plugins
 from anabranch.errors import InputError
 from anabranch.plugins.stac.ingest.check import Rules, check_collection, check_item
 from anabranch.plugins.stac.ingest.documents import parse_item, write_document
 from anabranch.plugins.stac.ingest.hrefs import Bases
 from anabranch.plugins.stac.item import EXTENSIONS
+from anabranch.workflows.inputs import InvalidParameters
 from tests.support.stac_items import make_collection, make_item
 
 UNKNOWN = "https://example.com/v1.0.0/schema.json"
@@ -63,6 +66,10 @@ def shaped(*ring: list[float]) -> dict[str, Any]:
         (shaped([7, 50], [8, 50], [8, 51], [7, 51]), "ingest.place", "is not closed"),
         (make_item(bbox=[7, 50, 8, 91]), "ingest.place", "bbox: 7, 50, 8, 91"),
         (make_item(bbox=[7, 51, 8, 50]), "ingest.place", "bbox"),
+        (make_item(bbox=[0, 0, 1, 1]), "ingest.place", "is far from the geometry, which has the position 7, 50"),
+        (make_item(bbox=[50, 7, 51, 8]), "ingest.place", "bbox: 50, 7, 51, 8 is far"),
+        (make_item(bbox=[7, 50, 7.5, 51]), "ingest.place", "position 8, 50"),
+        (make_item(bbox=[170, 50, -170, 51]), "ingest.place", "is far"),
         (make_item(bbox=[7, 50, 8]), "catalog.invalid", "bbox"),
         (make_item(bbox="x"), "catalog.invalid", 'bbox: "x" is not of type "array"'),
         (make_item(properties=[]), "catalog.invalid", "properties: [] is not of type"),
@@ -95,6 +102,26 @@ def test_c1_what_is_wrong_with_an_item_is_said_with_a_code(item: dict[str, Any],
 
 
 @pytest.mark.parametrize(
+    ("lons", "box"),
+    [
+        ((7, 8), [7.05, 50.05, 7.95, 50.95]),
+        ((7, 8), [-180, -90, 180, 90]),
+        ((7, 8), [0, 0, 0, 100, 80, 1000]),
+        ((179, -179), [179, 50, -179, 51]),
+        ((179, -179), [179.05, 50, -179.05, 51]),
+        ((179.95, 180), [-180, 50, -179, 51]),
+        ((179, -179), [-180, 50, 180, 51]),
+        ((179, -179), [-180, 50.05, 180, 50.95]),
+    ],
+)
+def test_c1_a_box_that_is_rounded_or_wide_or_across_180_degrees_is_accepted(
+    lons: tuple[float, float], box: list[float]
+) -> None:
+    shape = {"type": "MultiPoint", "coordinates": [[lon, lat] for lon in lons for lat in (50, 51)]}
+    check_item(make_item(geometry=shape, bbox=box), Rules())
+
+
+@pytest.mark.parametrize(
     ("text", "said"),
     [
         (b"{", "Expecting property name"),
@@ -118,6 +145,19 @@ def test_s7_a_hostile_document_is_refused_before_anything_looks_into_it(text: by
     with pytest.raises(InputError) as refused:
         write_document(parse_item(text, 1_000 if said != "at most 4096" else 4))
     assert said in refused.value.message
+
+
+def test_g9_mistakes_in_the_inputs_of_an_ingest_are_named_by_the_inputs() -> None:
+    given: dict[str, Json] = {
+        "source": "bronze://a.json",
+        "collection": "a/b",
+        "base_url": "https://ann:secret@example.com/",
+    }
+    with pytest.raises(InvalidParameters) as refused:
+        load_plugins([]).declaration("stac_ingest").check(given)
+    collection, base_url = sorted(map(str, refused.value.mistakes), reverse=True)
+    assert collection.startswith("collection is refused: 'a/b' is not a valid id")
+    assert base_url.startswith("base_url is refused: 'https://***@example.com/' is not an absolute URL")
 
 
 def test_addresses_of_assets_are_kept_or_resolved_and_structural_links_are_dropped() -> None:

@@ -25,7 +25,7 @@ from anabranch.api.requests import (
     UnpublishRequest,
 )
 from anabranch.api.routes.jobs import EXISTING_JOB, SUBMIT_PROBLEMS, submit_wanted
-from anabranch.canonical import encode
+from anabranch.canonical import Json, encode
 from anabranch.contract.answer import Page
 from anabranch.contract.catalog import Envelope, ItemChange, Publication, PublishedItem, RemovedCollection, SigningKey
 from anabranch.contract.jobs import SubmittedJob
@@ -200,7 +200,7 @@ async def roll_back_item(item: CurrentItem, given: JsonBody) -> ItemChange:
     responses={
         **EXISTING_JOB,
         **SUBMIT_PROBLEMS,
-        **problems(*MISSING_CODES, "publication.no_match", *BODY_CODES, *SUBMIT_CODES),
+        **problems(*MISSING_CODES, "publication.moved", "publication.no_match", *BODY_CODES, *SUBMIT_CODES),
     },
     openapi_extra=keyed(body(ReplaceRequest, required=True)),
 )
@@ -216,12 +216,15 @@ async def replace_item(
 ) -> Response:
     """Submit a job that makes new content for an item; readers see it at once when it is published, and not before."""
     wanted = check_body(ReplaceRequest, given)
-    expected = read_if_match(if_match)
+    expected = read_if_match(if_match, wanted.expected)
     found = await gateway.reads.items().find_one(collection, item)
-    if expected not in (None, found.number):
-        what = f"item {collection}/{item} is at number {found.number} by now, not {expected}"
-        raise Conflict("publication.no_match", what)
-    fixed = {"collection": collection, "item_id": item, "reason": wanted.reason}
+    with require_match(if_match):
+        if expected not in (None, found.number):
+            what = f"item {collection}/{item} is at number {found.number} by now, not {expected}"
+            raise Conflict("publication.moved", what)
+    fixed: dict[str, Json] = {"collection": collection, "item_id": item, "reason": wanted.reason}
+    if expected is not None:  # the job compares it again when it publishes
+        fixed["expected"] = expected
     job = read_job({"workflow": wanted.workflow, "parameters": {**wanted.parameters, **fixed}}, gateway)
     return await submit_wanted(gateway, limits, caller, job, key)
 

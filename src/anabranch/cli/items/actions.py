@@ -109,6 +109,7 @@ def replace(
     workflow: Annotated[
         str, typer.Option(metavar="WORKFLOW", help="One with the inputs collection, item_id and reason.")
     ] = "process_raster",
+    expected: Expected = None,
     wait: Annotated[bool, typer.Option("--wait", help="Wait for the job to end; exit 7 if it failed.")] = False,
     timeout: Timeout = None,
     json: Json = False,
@@ -118,7 +119,7 @@ def replace(
     given.require_readable()
     with connect() as client:
         client.published_item(*name)  # before a file is sent
-        send = partial(client.replace, *name, reason=reason, workflow=workflow)
+        send = partial(client.replace, *name, reason=reason, workflow=workflow, expected=expected)
         submitted = call_as_declared(send, client, workflow, given.send_files(Uploads(client, quiet=json)))
         if wait or timeout is not None:
             print_end(client, follow(client, submitted.job_id, timeout, json=json), json=json)

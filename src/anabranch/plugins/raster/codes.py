@@ -49,7 +49,7 @@ CODES: tuple[Code, ...] = (
     Code("raster.unreadable", Kind.TASK, "Some pixels can't be read.", "Upload the file again; compare its size and checksum with the original."),
     Code("raster.unconfined", Kind.TASK, "This format may refer to other files, and the kernel can't keep them closed.", "Convert the file to a GeoTIFF, or run workers on Linux 5.13 or later with Landlock."),
     Code("raster.variable", Kind.TASK, "The file has several variables and none was chosen, or it lacks the chosen one.", "Set `variable` to one that the message lists."),
-    Code("raster.verify", Kind.TASK, "The COG failed verification.", "Nothing was published, and another run gives the same result: report it."),
+    Code("raster.verify", Kind.TASK, "The COG failed verification.", "It was not published, and another run gives the same result: report it."),
     Code("raster.window", Kind.TASK, "A tile ends beyond the raster.", "Plan the tiles again, for this source and this `target_crs`."),
 )
 # fmt: on

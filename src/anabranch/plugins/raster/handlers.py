@@ -1,8 +1,9 @@
 """Handlers on rasters: they fetch and store files, and open untrusted files only in a sandbox."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from pydantic import BaseModel
 
@@ -42,11 +43,12 @@ from anabranch.storage.attempt_keys import parse_key
 from anabranch.storage.ranged_object import Ranges
 
 __all__ = [
-    "create_cog", "create_cogs", "is_stored", "list_times", "preflight", "require_own_outputs", "store_cog", "validate",
-    "verify",
+    "create_cog", "create_cogs", "is_stored", "list_times", "preflight", "require_own_items", "require_own_outputs",
+    "store_cog", "validate", "verify",
 ]  # fmt: skip
 
 QUEUE = "raster"
+MAX_SHOWN = 5
 SQL = Path(__file__).with_name("statements.sql")
 DRAFT_ADDRESS = re.compile(r"(silver|gold)://jobs/")
 
@@ -55,7 +57,7 @@ DRAFT_ADDRESS = re.compile(r"(silver|gold)://jobs/")
 def preflight(params: RasterRequest, ctx: Context) -> Plan:
     """Return the plan for a raster; of the file only the header of a large one is read."""
     require_own_outputs((params.source, *params.sidecars), ctx)
-    _require_own_item(params, ctx)
+    require_own_items(params.collection, [params.item_id] if params.item_id else [], ctx)
     found = ctx.storage.stat(params.source)
     plan = plan_work(params, found, ctx.settings(RasterSettings))
     sidecars = tuple(find_sidecars(ctx, params.source, params.sidecars))
@@ -77,22 +79,24 @@ def require_own_outputs(addresses: Iterable[str], ctx: Context) -> None:
             )
 
 
-def _require_own_item(params: RasterRequest, ctx: Context) -> None:
-    """Refuse an id of another owner's item before any work; publishing refuses it, too."""
-    if params.item_id and not _ask(ctx, "may_publish", collection=params.collection, item=params.item_id):
+def require_own_items(collection: str, items: Sequence[str], ctx: Context) -> None:
+    """Refuse ids of other owners' items before any work; publishing refuses them, too."""
+    if items and (foreign := _ask(ctx, "find_foreign", collection=collection, items=list(items))):
+        named = ", ".join(f"{collection}/{item}" for item in foreign[:MAX_SHOWN])
+        more = f", and {len(foreign) - MAX_SHOWN} more" if len(foreign) > MAX_SHOWN else ""
         raise Conflict(
             "publication.owner",
-            f"item {params.collection}/{params.item_id} belongs to another owner",
+            f"item {named} belongs to another owner" if len(foreign) == 1 else f"items of other owners: {named}{more}",
             remedy="Choose another `item_id`, or omit it.",
         )
 
 
-def _ask(ctx: Context, query: str, **parameters: str) -> bool:
+def _ask(ctx: Context, query: str, **parameters: str | list[str]) -> Any:  # as the query answers
     with ctx.catalog() as connection:
         ((answer,),) = connection.execute(
             read_statements(SQL)[query].encode(), {"job_id": ctx.job_id, **parameters}
         ).fetchall()
-    return bool(answer)
+    return answer
 
 
 @handler("raster.validate", queue=QUEUE, timeout_seconds=3_600)
@@ -134,21 +138,21 @@ def create_cogs(params: CogsParams, ctx: Context) -> Cogs:
     done = ctx.resume()
     known = Cogs.model_validate(done.state).cogs if done else ()
     stored = {cog.tier: cog for cog in known if is_stored(ctx, cog.address, cog.size)}
-    for tier in params.tiers:
-        if tier not in stored:
-            stored[tier] = store_cog(params, tier, ctx)
+    for profile in params.tiers:
+        if profile not in stored:
+            stored[profile] = store_cog(params, profile, ctx)
             ctx.checkpoint("put", Cogs(cogs=tuple(stored.values())).model_dump(mode="json"))
-    return Cogs(cogs=tuple(stored[tier] for tier in params.tiers))
+    return Cogs(cogs=tuple(stored[profile] for profile in params.tiers))
 
 
-def store_cog(params: CogSource, tier: Profile, ctx: Context) -> Cog:
+def store_cog(params: CogSource, profile: Profile, ctx: Context) -> Cog:
     """Write the COG of a profile, and store it."""
     source = fetch_again(ctx, params)
     target = sandbox_folder(ctx) / "cog.tif"
-    options = params.options(tier, ctx.settings(RasterSettings).raster_memory_mb)
+    options = params.options(profile, ctx.settings(RasterSettings).raster_memory_mb)
     run_in_sandbox(ctx, "write", Written, source=source, target=target, options=options)
-    output = ctx.storage.put(target, name=name_cog(params.raster.name, tier), media_type=COG_TYPE)
-    return Cog(tier=tier, address=output.address, size=output.size, sha256=output.sha256)
+    output = ctx.storage.put(target, name=name_cog(params.raster.name, profile), media_type=COG_TYPE)
+    return Cog(tier=profile, address=output.address, size=output.size, sha256=output.sha256)
 
 
 def is_stored(ctx: Context, address: str, size: int) -> bool:

@@ -64,7 +64,7 @@ class Kind(StrEnum):
 
 
 class Profile(StrEnum):
-    """What a COG is for; the parameters and results of workflows call it `tier`."""
+    """What a COG is for; stored results, and the parameters made of them, call it `tier`, its earlier name."""
 
     ANALYSIS = "analysis"
     VISUALIZATION = "visualization"
@@ -84,12 +84,24 @@ class ValidateOptions(StrictModel):
     input_crs: str | None = None
     target_crs: str | None = None
     raster_type: Kind | None = None
-    tier: ProfileName = "analysis"
+    profile: ProfileName = "analysis"
+    tier: ProfileName | None = Field(None, description="The earlier name of `profile`, which it becomes.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_tier(cls, given: object) -> object:
+        if not isinstance(given, dict):
+            return given
+        named = [value for name in ("profile", "tier") if (value := given.get(name)) is not None]
+        if len(named) == 2 and named[0] != named[1]:
+            raise ValueError(f"profile is {named[0]}, and tier, its earlier name, is {named[1]}. Give one of them")
+        others = {name: value for name, value in given.items() if name not in ("profile", "tier")}
+        return others | ({"profile": named[0]} if named else {})
 
     @property
     def profiles(self) -> tuple[Profile, ...]:
-        """The profiles that `tier` stands for."""
-        return tuple(Profile) if self.tier == "all" else (Profile(self.tier),)
+        """Those of the COGs to make."""
+        return tuple(Profile) if self.profile == "all" else (Profile(self.profile),)
 
 
 class Statistics(StrictModel):

@@ -30,13 +30,13 @@ class PublishOptions(ValidateOptions):
 
     _check_crs = field_validator("input_crs", "target_crs")(check_crs)
 
-    @field_validator("tier")
+    @field_validator("profile")
     @classmethod
-    def _check_tier(cls, tier: ProfileName, info: ValidationInfo) -> ProfileName:
+    def _check_profile(cls, profile: ProfileName, info: ValidationInfo) -> ProfileName:
         kind = info.data.get("raster_type")
-        if tier == "visualization" and kind not in (None, Kind.RGB, Kind.RGBA):
+        if profile == "visualization" and kind not in (None, Kind.RGB, Kind.RGBA):
             raise ValueError(f"visualization is for 8-bit rgb and rgba, but raster_type is {kind}")
-        return tier
+        return profile
 
     _check_collection = field_validator("collection")(require_collection_id)
 

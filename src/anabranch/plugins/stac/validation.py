@@ -32,7 +32,7 @@ def validate(document: Mapping[str, Any], *, accept_unknown: bool = False) -> No
         raise InputError(
             "catalog.invalid",
             f"{str(document.get('type')).lower()} {document.get('id')} is not valid STAC: {shown}{more}",
-            remedy="Fix the data that it is built from; nothing was published.",
+            remedy="Fix the data that it is built from; it was not published.",
         )
 
 

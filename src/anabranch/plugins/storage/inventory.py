@@ -13,8 +13,9 @@ from anabranch.engine.worker.handler import handler
 from anabranch.errors import AnabranchError
 from anabranch.plugins.storage.handlers import MAX_FILES, File
 from anabranch.plugins.storage.kinds import HEAD_BYTES, Kind, choose_main, classify, sidecar_stem, sidecar_suffix
-from anabranch.plugins.storage.ndjson import put_output, read_lines, write_lines
+from anabranch.plugins.storage.outputs import put_output
 from anabranch.plugins.storage.tally import Entry, Inventory, Proposal, Tally
+from anabranch.storage.ndjson import read_lines, write_lines
 from anabranch.storage.task_storage import TaskStorage
 from anabranch.strict_model import StrictModel
 

@@ -255,6 +255,6 @@ def _failed(cog: Path, wrong: list[str]) -> Permanent:
     return Permanent(
         f"{cog.name} failed verification: {'; '.join(wrong)}",
         code="raster.verify",
-        remedy="Nothing was published, and running the job again gives the same result: this is a bug in Anabranch. "
+        remedy="It was not published, and running the job again gives the same result: this is a bug in Anabranch. "
         "Report it with this message and the output of `gdalinfo` for the source.",
     )

@@ -22,16 +22,17 @@ from anabranch.plugins.raster.collections.handler_models import (
     ConvertParams,
     SetParams,
 )
-from anabranch.plugins.raster.collections.listing import find_sources, list_files, pack_batches
+from anabranch.plugins.raster.collections.listing import find_sources, list_files, name_items, pack_batches
 from anabranch.plugins.raster.collections.models import CheckedSource, Failure, FileReport, ListedFile, WorkFile
 from anabranch.plugins.raster.collections.report import Verdict, judge_set
 from anabranch.plugins.raster.collections.request import CollectionRequest
 from anabranch.plugins.raster.handler_models import CogSource, ValidateParams, Verified, VerifyParams
-from anabranch.plugins.raster.handlers import is_stored, preflight, store_cog, validate, verify
+from anabranch.plugins.raster.handlers import is_stored, preflight, require_own_items, store_cog, validate, verify
 from anabranch.plugins.raster.models import ValidateOptions
 from anabranch.plugins.raster.request import RasterRequest
 from anabranch.plugins.raster.settings import RasterSettings
 from anabranch.plugins.stac.facts import Output
+from anabranch.storage.ndjson import read_lines, write_lines
 from anabranch.strict_model import StrictModel
 
 __all__ = [
@@ -52,7 +53,9 @@ Model = TypeVar("Model", bound=StrictModel)
 def plan_collection(params: CollectionRequest, ctx: Context) -> CollectionPlan:
     """List the files of a set, name their items, and pack them into batches; no file is read."""
     found = find_sources(params, ctx, ctx.settings(RasterSettings).raster_max_files)
-    files = list(list_files(found, params, ctx))
+    ids = name_items([one for one, _ in found])
+    require_own_items(params.collection, ids, ctx)
+    files = list(list_files(found, ids, params, ctx))
     failures = [file for file in files if file.failure]
     return CollectionPlan(
         count=len(files),
@@ -142,7 +145,7 @@ def _convert(one: CheckedSource, target_crs: str | None, ctx: Context) -> Conver
     try:
         made = VerifyParams(
             **dict(source),
-            cogs=tuple(store_cog(source, tier, ctx) for tier in checked.tiers),
+            cogs=tuple(store_cog(source, profile, ctx) for profile in checked.tiers),
             item_id=one.file.item_id,
             datetime=plan.datetime,
             modified=datetime.fromisoformat(plan.modified),
@@ -191,17 +194,11 @@ def refuse_rasters(params: Failure, ctx: Context) -> None:
 
 
 def _put(ctx: Context, name: str, lines: Sequence[StrictModel]) -> WorkFile:
-    """A work file with a line of JSON for each model."""
-    path = ctx.scratch / name
-    with path.open("w") as file:
-        file.writelines(f"{line.model_dump_json()}\n" for line in lines)
-    return ctx.work.put(path)
+    return ctx.work.put(write_lines(ctx.scratch / name, lines))
 
 
 def _read(ctx: Context, parts: Sequence[Json], model: type[Model]) -> Iterator[Model]:
-    """The models of work files."""
-    for part in parts:
-        path = ctx.work.require(part)
-        with path.open() as lines:
-            yield from map(model.model_validate_json, lines)
+    """The models of work files, which are on this machine one at a time."""
+    for path in map(ctx.work.require, parts):
+        yield from read_lines([path], model)
         path.unlink()

@@ -96,9 +96,10 @@ def _read_list(address: str, ctx: Context, most: int) -> Iterator[NamedSource]:
             ) from None
 
 
-def list_files(found: Sequence[Found], request: CollectionRequest, ctx: Context) -> Iterator[ListedFile]:
+def list_files(
+    found: Sequence[Found], ids: Sequence[str], request: CollectionRequest, ctx: Context
+) -> Iterator[ListedFile]:
     """The files with their ids and sizes, in the same order; those that can't be used with the reason."""
-    ids = name_items([one for one, _ in found])
     with ThreadPoolExecutor(READERS) as pool:
         listed = pool.map(partial(_describe, collection=request.collection, ctx=ctx), found, ids)
         for number, file in enumerate(listed, 1):

@@ -78,7 +78,7 @@ def compare_geotiff(src: DatasetReader, copy: Copy, target: Path) -> None:
                     raise Permanent(
                         f"the copy of band {number} differs from the source",
                         code="raster.verify",
-                        remedy="Report it with the source file: nothing was published.",
+                        remedy="Report it with the source file; it was not published.",
                     )
 
 

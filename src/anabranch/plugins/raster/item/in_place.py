@@ -1,5 +1,6 @@
 """Catalogs rasters in place: their metadata is read by ranges, and no byte is copied."""
 
+from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 
 from pydantic import Field, JsonValue
@@ -16,36 +17,20 @@ from anabranch.plugins.raster.sandbox_calls import run_in_sandbox
 from anabranch.plugins.raster.settings import RasterSettings
 from anabranch.plugins.stac.facts import Output, RasterItem, Source
 from anabranch.storage.filenames import make_slug
+from anabranch.storage.listed_files import FailedFile, ListedFile
+from anabranch.storage.ndjson import write_lines
 from anabranch.strict_model import StrictModel
 
-__all__ = ["DescribeParams", "ListedFile", "describe_files"]
+__all__ = ["DescribeParams", "describe_files"]
 
 MAX_BATCH = 1_000
 MEDIA_TYPES = {"GTiff": "image/tiff; application=geotiff", "JP2OpenJPEG": "image/jp2"}
-
-
-class ListedFile(StrictModel):
-    """A file as it was compared with the catalog: the id of its item, and its version and those beside it."""
-
-    address: str
-    item: str
-    status: str
-    versions: dict[str, str]
-    expected: int = 0
 
 
 class DescribeParams(StrictModel):
     """A batch of files."""
 
     files: tuple[ListedFile, ...] = Field(max_length=MAX_BATCH)
-
-
-class FailedFile(StrictModel):
-    """A file that can't be cataloged, and why."""
-
-    address: str
-    code: str
-    message: str
 
 
 class DescribedFiles(StrictModel):
@@ -58,17 +43,20 @@ class DescribedFiles(StrictModel):
 @handler("raster.describe_files", queue=QUEUE, timeout_seconds=3_600)
 def describe_files(params: DescribeParams, ctx: Context) -> DescribedFiles:
     """Read the metadata of rasters in place; one that can't be read does not stop the others."""
-    path, failures = ctx.scratch / "items.ndjson", list[FailedFile]()
-    with path.open("w") as lines:
-        for number, file in enumerate(params.files, 1):
-            try:
-                lines.write(f"{_describe(file, ctx).model_dump_json(exclude_none=True)}\n")
-            except AnabranchError as error:
-                if not is_fault_of_file(error, ctx):
-                    raise
-                failures.append(FailedFile(address=file.address, code=error.code, message=error.message))
-            ctx.progress(number, len(params.files), file.address)
+    failures: list[FailedFile] = []
+    path = write_lines(ctx.scratch / "items.ndjson", _describe_each(params.files, failures, ctx), exclude_none=True)
     return DescribedFiles(part=ctx.work.put(path), failures=tuple(failures))
+
+
+def _describe_each(files: Sequence[ListedFile], failures: list[FailedFile], ctx: Context) -> Iterator[RasterItem]:
+    for number, file in enumerate(files, 1):
+        try:
+            yield _describe(file, ctx)
+        except AnabranchError as error:
+            if not is_fault_of_file(error, ctx):
+                raise
+            failures.append(FailedFile(address=file.address, code=error.code, message=error.message))
+        ctx.progress(number, len(files), file.address)
 
 
 def _describe(file: ListedFile, ctx: Context) -> RasterItem:

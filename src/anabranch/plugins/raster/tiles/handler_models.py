@@ -64,9 +64,9 @@ class MosaicParams(ItemParams):
         """Whether it is published in tiles."""
         return True
 
-    def tiles_of(self, tier: Profile) -> list[TileFile]:
+    def tiles_of(self, profile: Profile) -> list[TileFile]:
         """The tiles of a profile."""
-        return [one for one in self.tiles if one.tier == tier]
+        return [one for one in self.tiles if one.tier == profile]
 
 
 class VerifiedMosaic(Verified):

@@ -69,7 +69,7 @@ def generate_tiling_scheme(params: SchemeParams, ctx: Context) -> Scheme:
             max_tiles=MAX_PLANNED_TILES // len(params.tiers),
         ),
     )
-    return Scheme(grid=grid, tiles=tuple(tile for tier in params.tiers for tile in cut_tiles(grid, tier)))
+    return Scheme(grid=grid, tiles=tuple(tile for profile in params.tiers for tile in cut_tiles(grid, profile)))
 
 
 @handler("raster.process_tile", queue=QUEUE, timeout_seconds=21_600)
@@ -148,22 +148,24 @@ def _is_there(ctx: Context, found: TileFile) -> bool:
 def verify_mosaic(params: MosaicParams, ctx: Context) -> VerifiedMosaic:
     """Check that all tiles are there and meet exactly, describe the whole, and collect the outputs and items."""
     thumbnail = sandbox_folder(ctx) / "thumbnail.png"
-    mosaics = [_join(params, tier, thumbnail, ctx) for tier in params.profiles]
+    mosaics = [_join(params, profile, thumbnail, ctx) for profile in params.profiles]
     verified = collect_mosaics(params, ctx, mosaics, thumbnail)
     items = [put_tile_items(params, ctx, mosaics, verified)] if params.tile_items else []
     return VerifiedMosaic(**dict(verified), tile_items=tuple(items))
 
 
-def _join(params: MosaicParams, tier: Profile, thumbnail: Path, ctx: Context) -> Mosaic:
-    tiles = [TileFacts.model_validate_json(ctx.work.require(one.facts).read_bytes()) for one in params.tiles_of(tier)]
-    check_tiles(params.scheme, tier, tiles)
+def _join(params: MosaicParams, profile: Profile, thumbnail: Path, ctx: Context) -> Mosaic:
+    tiles = [
+        TileFacts.model_validate_json(ctx.work.require(one.facts).read_bytes()) for one in params.tiles_of(profile)
+    ]
+    check_tiles(params.scheme, profile, tiles)
     grid, bands = params.scheme.grid, merge_bands(tiles, params.scheme.grid)
     stored = [one for one in tiles if one.cog]
-    folder = sandbox_folder(ctx) / tier
+    folder = sandbox_folder(ctx) / profile
     folder.mkdir()
     for one in stored:
         ctx.work.require(one.overview).replace(folder / f"{one.tile.name}.tif")
-    cog = sandbox_folder(ctx) / f"{tier}.tif"
+    cog = sandbox_folder(ctx) / f"{profile}.tif"
     inspected = run_in_sandbox(
         ctx,
         "join",
@@ -177,28 +179,28 @@ def _join(params: MosaicParams, tier: Profile, thumbnail: Path, ctx: Context) ->
         ),
         cog=cog,
         thumbnail=thumbnail,
-        options=_overview_options(params, tier, ctx),
+        options=_overview_options(params, profile, ctx),
     )
-    overview = put_overview(params.raster.name, tier, grid.factor, cog, ctx)
-    named = [(name_cog(params.raster.name, tier, one.tile.name), one) for one in tiles]
+    overview = put_overview(params.raster.name, profile, grid.factor, cog, ctx)
+    named = [(name_cog(params.raster.name, profile, one.tile.name), one) for one in tiles]
     document = build_document(grid, inspected.projection, overview, named)
     whole = inspected.model_copy(update={"compared": inspected.compared.model_copy(update={"bands": bands})})
     return Mosaic(
-        tier=tier,
+        tier=profile,
         inspected=whole,
         overview=inspected.compared,
         document=document,
-        stored=put_document(params.raster.name, tier, document, ctx),
+        stored=put_document(params.raster.name, profile, document, ctx),
         tiles=tuple(tiles),
     )
 
 
-def _overview_options(params: MosaicParams, tier: Profile, ctx: Context) -> CogOptions:
+def _overview_options(params: MosaicParams, profile: Profile, ctx: Context) -> CogOptions:
     """How to write the COG of joined overviews, which have been repaired and reprojected."""
     raster = params.raster
     return CogOptions(
         kind=raster.kind,
         discrete=raster.discrete,
-        profile=tier,
+        profile=profile,
         memory_mb=ctx.settings(RasterSettings).raster_memory_mb,
     )

@@ -38,13 +38,13 @@ class TileLimits(StrictModel):
     max_tiles: int
 
 
-def cut_tiles(grid: Grid, tier: Profile) -> Iterator[Tile]:
+def cut_tiles(grid: Grid, profile: Profile) -> Iterator[Tile]:
     """The tiles of a profile, row by row, without gaps or overlaps (R2)."""
     for row in range(0, grid.height, grid.side):
         for column in range(0, grid.width, grid.side):
             size = {"width": min(grid.side, grid.width - column), "height": min(grid.side, grid.height - row)}
             name = f"tile_r{row // grid.side}_c{column // grid.side}"
-            yield Tile(name=name, window=Window(column=column, row=row, **size), tier=tier)
+            yield Tile(name=name, window=Window(column=column, row=row, **size), tier=profile)
 
 
 class Scheme(StrictModel):

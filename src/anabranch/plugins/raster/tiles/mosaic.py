@@ -15,14 +15,14 @@ MAX_SHOWN = 5
 TOLERANCE_PIXELS = 1e-6
 
 
-def check_tiles(scheme: Scheme, tier: Profile, tiles: Sequence[TileFacts]) -> None:
+def check_tiles(scheme: Scheme, profile: Profile, tiles: Sequence[TileFacts]) -> None:
     """Raise an error that lists what keeps the tiles of a profile from being the whole raster."""
-    wrong = [*_check_names(scheme, tier, tiles), *_check_grid(scheme.grid, tiles), *_check_bands(tiles)]
+    wrong = [*_check_names(scheme, profile, tiles), *_check_grid(scheme.grid, tiles), *_check_bands(tiles)]
     if wrong:
         raise Permanent(
             f"the tiles failed verification: {'; '.join(wrong)}",
             code="raster.verify",
-            remedy="Nothing was published: report this message as a bug in Anabranch.",
+            remedy="It was not published: report this message as a bug in Anabranch.",
         )
     if all(one.cog is None for one in tiles):
         raise Permanent(
@@ -32,14 +32,14 @@ def check_tiles(scheme: Scheme, tier: Profile, tiles: Sequence[TileFacts]) -> No
         )
 
 
-def _check_names(scheme: Scheme, tier: Profile, tiles: Sequence[TileFacts]) -> Iterator[str]:
-    wanted = Counter((tile.name, tile.window) for tile in scheme.tiles if tile.tier == tier)
-    found = Counter((one.tile.name, one.tile.window) for one in tiles if one.tile.tier == tier)
+def _check_names(scheme: Scheme, profile: Profile, tiles: Sequence[TileFacts]) -> Iterator[str]:
+    wanted = Counter((tile.name, tile.window) for tile in scheme.tiles if tile.tier == profile)
+    found = Counter((one.tile.name, one.tile.window) for one in tiles if one.tile.tier == profile)
     if missing := wanted - found:
         yield f"{missing.total()} tiles are missing: {_list(missing)}"
     if more := found - wanted:
         yield f"{more.total()} tiles are not in the scheme, or twice: {_list(more)}"
-    if sum(tile.window.width * tile.window.height for tile in scheme.tiles if tile.tier == tier) != (
+    if sum(tile.window.width * tile.window.height for tile in scheme.tiles if tile.tier == profile) != (
         scheme.grid.width * scheme.grid.height
     ):
         yield "the tiles of the scheme don't fill the grid"

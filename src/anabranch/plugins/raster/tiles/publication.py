@@ -21,6 +21,7 @@ from anabranch.plugins.raster.models import Profile
 from anabranch.plugins.raster.tiles.handler_models import Mosaic, MosaicParams, MosaicReport, TileReport
 from anabranch.plugins.raster.tiles.models import TileFacts
 from anabranch.plugins.stac.facts import Output, RasterItem
+from anabranch.storage.ndjson import write_lines
 
 __all__ = ["collect_mosaics", "put_document", "put_file", "put_overview", "put_tile_items"]
 
@@ -50,12 +51,9 @@ def collect_mosaics(params: MosaicParams, ctx: Context, mosaics: Sequence[Mosaic
 def put_tile_items(params: MosaicParams, ctx: Context, mosaics: Sequence[Mosaic], verified: Verified) -> JsonValue:
     """A work file with an item for each tile that has data; all are drawn alike, as the whole raster is."""
     span, _ = find_span(params.datetime, params.raster, params.modified)
-    path = ctx.scratch / "items.ndjson"
-    with path.open("w") as file:
-        for tiles in zip(*(mosaic.tiles for mosaic in mosaics), strict=True):
-            if item := _describe_tile(params, mosaics[0], tiles, span, verified):
-                file.write(f"{item.model_dump_json(exclude_none=True)}\n")
-    return ctx.work.put(path)
+    tiles = zip(*(mosaic.tiles for mosaic in mosaics), strict=True)
+    items = filter(None, (_describe_tile(params, mosaics[0], each, span, verified) for each in tiles))
+    return ctx.work.put(write_lines(ctx.scratch / "items.ndjson", items, exclude_none=True))
 
 
 def _describe_tile(
@@ -79,17 +77,17 @@ def _describe_tile(
     return describe_item(params.model_copy(update={"item_id": item}), drawn, span, outputs)
 
 
-def put_overview(name: str, tier: Profile, factor: int, path: Path, ctx: Context) -> Overview:
+def put_overview(name: str, profile: Profile, factor: int, path: Path, ctx: Context) -> Overview:
     """Store the COG of the whole raster."""
-    named = name_cog(name, tier, "overview")
+    named = name_cog(name, profile, "overview")
     return Overview(**dict(put_file(ctx, path, named, COG_TYPE)), name=named, factor=factor)
 
 
-def put_document(name: str, tier: Profile, document: MosaicDocument, ctx: Context) -> StoredFile:
+def put_document(name: str, profile: Profile, document: MosaicDocument, ctx: Context) -> StoredFile:
     """Store the document of a mosaic."""
-    path = ctx.scratch / f"{tier}.json"
+    path = ctx.scratch / f"{profile}.json"
     path.write_text(document.model_dump_json(indent=2) + "\n")
-    return put_file(ctx, path, _name_document(name, tier), MOSAIC_TYPE)
+    return put_file(ctx, path, _name_document(name, profile), MOSAIC_TYPE)
 
 
 def put_file(ctx: Context, path: Path, name: str, media_type: str) -> StoredFile:
@@ -111,8 +109,8 @@ def _list_outputs(name: str, mosaic: Mosaic) -> Iterator[Output]:
             yield _output("tile_thumbnail", one.thumbnail, f"{one.tile.name}.png", "image/png")
 
 
-def _name_document(name: str, tier: Profile) -> str:
-    return name_cog(name, tier, "mosaic", "json")
+def _name_document(name: str, profile: Profile) -> str:
+    return name_cog(name, profile, "mosaic", "json")
 
 
 def _output(kind: str, stored: StoredFile, name: str, media_type: str, asset: str | None = None) -> Output:

@@ -4,11 +4,10 @@ create function app.keep_publications(_collection text, _job_id text, _publicati
 returns void language plpgsql as $$
 begin
     perform app.lock_collection(_collection);
-    insert into app.kept_publications (publication, job_id)
-    select p.id, _job_id from app.publications p
-     where p.id = any(_publications) and p.kind = 'item' and split_part(p.key, '/', 1) = _collection
-       and p.job_id is distinct from _job_id
-    on conflict do nothing;
+    perform app.note_kept(_job_id, array(
+        select p.id from app.publications p
+         where p.id = any(_publications) and p.kind = 'item' and split_part(p.key, '/', 1) = _collection
+           and p.job_id is distinct from _job_id));
     insert into app.superseded_jobs (job_id, kind, key)
     select l.job_id, p.kind, p.key
       from app.publications p cross join lateral app.job_line(_job_id) l

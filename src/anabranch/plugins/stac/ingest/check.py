@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from anabranch.canonical import Json, JsonObject
 from anabranch.errors import InputError
-from anabranch.geo.boxes import ANTIMERIDIAN, POLE, Box
+from anabranch.geo.boxes import ANTIMERIDIAN, FULL_TURN, POLE, Box
 from anabranch.plugins.stac.collection import WORLD_EXTENT
 from anabranch.plugins.stac.ingest.hrefs import Bases, keep_links, resolve_assets
 from anabranch.plugins.stac.item import COLLECTION_LINK, STAC_VERSION
@@ -21,6 +21,7 @@ __all__ = ["Rules", "check_collection", "check_item", "list_unknown_extensions"]
 VERSIONS = re.compile(r"1\.[01]\.\d+")
 # Zones other than UTC are allowed by RFC 3339, but not by the schema of STAC 1.1.
 RFC_3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)")
+NEAR_DEGREES, NEAR_SHARE = 0.1, 0.1  # how far a geometry may reach beyond its box: a distance, and a share of its size
 PGSTAC_KEY = "pgstac:base_item"  # of pgstac's own form of an item
 
 
@@ -118,14 +119,31 @@ def _read_time(properties: Mapping[str, Json], key: str) -> datetime | None:
 
 
 def _check_place(item: JsonObject) -> None:
-    """The geometry and the box of a valid item are on the globe, and its rings are closed."""
+    """The geometry and the box of a valid item are on the globe and in the same place, and its rings are closed."""
+    box = Box.of(cast("list[float]", item["bbox"]))
+    far = None
     for line in _lines(item["geometry"]):
         for lon, lat, *_ in line:
             if not (abs(lon) <= ANTIMERIDIAN and abs(lat) <= POLE):
                 raise _off_globe(f"geometry: the position {lon:.10g}, {lat:.10g}")
-    box = Box.of(cast("list[float]", item["bbox"]))
+            inside = box.west <= lon <= box.east and box.south <= lat <= box.north
+            if not inside and far is None and not _is_near(box, lon, lat):
+                far = lon, lat
+    shown = ", ".join(f"{side:.10g}" for side in box)
     if max(abs(box.west), abs(box.east)) > ANTIMERIDIAN or not -POLE <= box.south <= box.north <= POLE:
-        raise _off_globe(f"bbox: {', '.join(f'{side:.10g}' for side in box)}")
+        raise _off_globe(f"bbox: {shown}")
+    if far:
+        what = f"bbox: {shown} is far from the geometry, which has the position {far[0]:.10g}, {far[1]:.10g}"
+        remedy = "Give the box around the geometry: west, south, east, north; west is greater than east across 180."
+        raise InputError("ingest.place", what, remedy=remedy)
+
+
+def _is_near(box: Box, lon: float, lat: float) -> bool:
+    """Whether a position is in a box or close to it: many boxes are rounded, or drawn around something else."""
+    width = box.east - box.west + FULL_TURN * box.crosses
+    near = NEAR_DEGREES + NEAR_SHARE * max(width, box.north - box.south)
+    east_of_west = (lon - box.west + near) % FULL_TURN  # both sides of the antimeridian are one
+    return box.south - near <= lat <= box.north + near and east_of_west <= width + 2 * near
 
 
 def _lines(geometry: Json) -> Iterator[Sequence[Sequence[float]]]:

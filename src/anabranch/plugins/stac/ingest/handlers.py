@@ -29,6 +29,7 @@ from anabranch.plugins.stac.ingest.records import Place, Record, Refused, read_r
 from anabranch.plugins.stac.ingest.sources import SourceReader, folder_of
 from anabranch.plugins.stac.manifest import Manifest, Signer
 from anabranch.plugins.stac.settings import StacSettings
+from anabranch.storage.ndjson import NDJSON
 
 if TYPE_CHECKING:
     from anabranch.plugins.stac.ingest.load import Job, Loaded
@@ -40,7 +41,6 @@ PART_BYTES = 16 * 2**20
 MAX_SHOWN = 100
 MAX_UNKNOWN = 20  # extensions that are counted in a part
 MAX_URI_CHARS = 200
-NDJSON = "application/x-ndjson"
 
 
 @handler("stac.read_items", queue="files", timeout_seconds=7_200)
@@ -125,18 +125,17 @@ def load_items(params: LoadParams, ctx: Context) -> Ingested:
     def read(files: Iterable[WorkFile | None]) -> Iterator[Record]:
         return (record for file in files if file for record in read_records(ctx.work.require(file)))
 
-    loaded = load.Loaded()
-    collections = load.find_collections(read(part.collections for part in params.parts), params.collection, loaded)
     job = None if params.dry_run else _describe_job(params, ctx)
-    items = read(part.items for part in params.parts)
-    load.load_items(items, job, collections, loaded, lambda number: ctx.progress(number, params.read, "items"))
     report = ctx.scratch / "refused.ndjson"
     with report.open("wb") as lines:
         for file in (params.refused, *(part.refused for part in params.parts)):
             if file:
                 with ctx.work.require(file).open("rb") as part:
                     copyfileobj(part, lines)
-        lines.writelines(one.write() for one in loaded.refused)
+        loaded = load.Loaded(refuse=lambda one: lines.write(one.write()))
+        collections = load.find_collections(read(part.collections for part in params.parts), params.collection, loaded)
+        items = read(part.items for part in params.parts)
+        load.load_items(items, job, collections, loaded, lambda number: ctx.progress(number, params.read, "items"))
     return _total(params, loaded, report, ctx)
 
 

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -52,14 +52,14 @@ class Job:
 
 @dataclass
 class Loaded:
-    """What became of the documents of an ingest."""
+    """What became of the documents of an ingest; what is refused is handed on at once, for it may be much."""
 
+    refuse: Callable[[Refused], object]
     collections: int = 0
     accepted: int = 0
     changed: int = 0
     unchanged: int = 0
     duplicates: int = 0
-    refused: list[Refused] = field(default_factory=list)
 
 
 def find_collections(records: Iterable[Record], only: str | None, loaded: Loaded) -> dict[str, GivenCollection]:
@@ -103,7 +103,7 @@ def _first_of_each(
         else:
             what = f"another {kind} of the source has the id {key[1]}, and other content"
             error = InputError("ingest.duplicate", what, remedy="Give each one an id of its own.")
-            loaded.refused.append(Refused.of(record.place, error, document))
+            loaded.refuse(Refused.of(record.place, error, document))
 
 
 class _Batches:
@@ -164,7 +164,7 @@ def _store(job: Job, given: GivenCollection, loaded: Loaded) -> None:
         with job.database() as connection:
             catalog.store_collection(connection, document, document, catalog.By(job.job_id), job.attempt)
     except Conflict as error:
-        loaded.refused.append(Refused.of(place, error, document))
+        loaded.refuse(Refused.of(place, error, document))
 
 
 def _publish_batch(job: Job, collection: str, batch: Sequence[Entry], loaded: Loaded) -> None:
@@ -176,7 +176,7 @@ def _publish_batch(job: Job, collection: str, batch: Sequence[Entry], loaded: Lo
         published = _publish(job, collection, [entry.publication for entry in batch])
     except (InputError, Conflict) as error:
         if len(batch) == 1:
-            loaded.refused.append(_refuse(batch[0], error))
+            loaded.refuse(_refuse(batch[0], error))
         else:
             for part in (batch[: len(batch) // 2], batch[len(batch) // 2 :]):
                 _publish_batch(job, collection, part, loaded)
@@ -203,7 +203,7 @@ def _without_foreign(job: Job, collection: str, batch: Sequence[Entry], loaded: 
     for entry in batch:
         if (item := entry.publication.id) in foreign:
             error = Conflict(FOREIGN, f"item {collection}/{item} belongs to another owner")
-            loaded.refused.append(_refuse(entry, error))
+            loaded.refuse(_refuse(entry, error))
     return [entry for entry in batch if entry.publication.id not in foreign]
 
 

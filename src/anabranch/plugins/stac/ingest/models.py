@@ -8,6 +8,7 @@ from anabranch.canonical import JsonObject
 from anabranch.errors import InputError
 from anabranch.plugins.stac.ingest.hrefs import is_web_url
 from anabranch.plugins.stac.names import check_collection_id
+from anabranch.redaction import hide_secrets
 from anabranch.strict_model import StrictModel
 
 __all__ = ["Ingested", "LoadParams", "Output", "Part", "Read", "ReadParams", "ValidateParams", "Validated", "WorkFile"]
@@ -25,14 +26,17 @@ class ReadParams(StrictModel):
     @field_validator("collection")
     @classmethod
     def _check_collection(cls, value: str | None) -> str | None:
-        return value if value is None else check_collection_id(value)
+        try:
+            return value if value is None else check_collection_id(value)
+        except InputError as error:
+            raise ValueError(f"{error.message}. {error.remedy}") from error
 
     @field_validator("base_url")
     @classmethod
     def _check_base_url(cls, value: str | None) -> str | None:
         if value is not None and not is_web_url(value):
-            what = f"base_url: {value[:200]!a} is not an absolute URL of http or https without credentials"
-            raise InputError("ingest.href", what, remedy="Give it like https://example.com/catalog/.")
+            what = f"{value[:200]!a} is not an absolute URL of http or https without credentials"
+            raise ValueError(f"{hide_secrets(what)}. Give it like https://example.com/catalog/")
         return value
 
 

@@ -53,5 +53,5 @@ def count_items(connection: Work, collection: str, ids: Sequence[str]) -> None:
         raise Transient(
             f"pgstac lost {len(lost)} of {len(ids)} items of collection {collection}, {lost[0]} among them",
             code="catalog.lost",
-            remedy="Nothing was published; the task is retried.",
+            remedy="They were not published; the task is retried.",
         )

@@ -74,10 +74,10 @@ def _translate(error: psycopg.Error, *, collapsed: bool) -> AnabranchError:
         remedy = "Run `anabranch db migrate`; it reports what the server lacks."
         return Unavailable("catalog.missing", f"there is no catalog: {said}", remedy=remedy)
     if (error.sqlstate or "").startswith(DATA_ERROR_CLASSES) and not collapsed:
-        remedy = "Fix the data of the items; nothing was published."
+        remedy = "Fix the data of the items; they were not published."
         return InputError("catalog.refused", f"pgstac refused a publication: {said}", remedy=remedy)
     what = f"the database aborted a publication: {said}"
-    return Transient(what, code="catalog.unreachable", remedy="Nothing was published; the task is retried.")
+    return Transient(what, code="catalog.unreachable", remedy="They were not published; the task is retried.")
 
 
 def _dump(value: object) -> str | bytes:

@@ -6,14 +6,12 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from pathlib import PurePosixPath
 
-from pydantic import Field
-
 from anabranch.canonical import sha256
 from anabranch.geo.sidecar_names import names_beside
 from anabranch.plugins.storage.kinds import BINARY, TEXT, Kind
 from anabranch.storage.filenames import make_slug
+from anabranch.storage.listed_files import ListedFile
 from anabranch.storage.tiers import Stat
-from anabranch.strict_model import StrictModel
 
 __all__ = ["Compared", "Known", "Status", "Wanted", "compare", "name_item"]
 
@@ -63,14 +61,10 @@ class Wanted:
         return cls({f".{one.lower().removeprefix('.')}" for one in extensions} or RASTER_SUFFIXES, limit)
 
 
-class Compared(StrictModel):
-    """A file that is published, or is to be: its versions and those of its sidecars, and the number of its item."""
+class Compared(ListedFile):
+    """A file that is published, or is to be."""
 
-    address: str
-    item: str
     status: Status
-    versions: dict[str, str] = Field({})
-    expected: int = 0
 
 
 def name_item(address: str) -> str:

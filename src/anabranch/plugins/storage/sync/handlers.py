@@ -13,10 +13,12 @@ from anabranch.engine.worker.context import Context
 from anabranch.engine.worker.handler import handler
 from anabranch.errors import NotFound, Permanent
 from anabranch.plugins.storage.handlers import MAX_FILES
-from anabranch.plugins.storage.ndjson import Output, put_output, read_lines, write_lines
+from anabranch.plugins.storage.outputs import Output, put_output
 from anabranch.plugins.storage.sync.compare import Compared, Known, Status, Wanted, compare
 from anabranch.plugins.storage.sync.request import CompareParams
 from anabranch.sql_files import read_statements
+from anabranch.storage.listed_files import FailedFile
+from anabranch.storage.ndjson import read_lines, write_lines
 from anabranch.storage.tiers import Stat
 from anabranch.strict_model import StrictModel
 
@@ -80,14 +82,6 @@ class SyncedFile(StrictModel):
     code: str | None = None
     message: str | None = None
     command: str | None = Field(None, description="The command that takes a vanished file's item out of the catalog.")
-
-
-class FailedFile(StrictModel):
-    """A file that could not be published, and why."""
-
-    address: str
-    code: str
-    message: str
 
 
 class ReportParams(StrictModel):

@@ -50,7 +50,7 @@ class LayerItems:
 
     async def find(self, search: LayerSearch, area: Box) -> tuple[LayerItem, ...]:
         """The items whose geometry meets an area, the newest first; InputError where there are too many."""
-        found = await self._catalog.search(search.body(area, MAX_ITEMS + 1))
+        found = await self._search(search, area)
         if len(found) > MAX_ITEMS:
             raise InputError(
                 "raster.assets",
@@ -58,6 +58,13 @@ class LayerItems:
                 remedy="Zoom in, or narrow the search by datetime, filter or ids: /raster/search takes them.",
             )
         return await self._read(found)
+
+    async def fits(self, search: LayerSearch, area: Box) -> bool:
+        """Whether one request may draw all items of an area."""
+        return len(await self._search(search, area)) <= MAX_ITEMS
+
+    async def _search(self, search: LayerSearch, area: Box) -> Sequence[dict[str, Any]]:  # STAC's own shape
+        return await self._catalog.search(search.body(area, MAX_ITEMS + 1))
 
     async def find_head(self, search: LayerSearch) -> Head:
         """The newest items of the whole layer."""

@@ -1,14 +1,14 @@
 """Chooses how a layer is drawn, once for all of its tiles: else two neighbours would differ."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import rasterio
 from rio_tiler.utils import non_alpha_indexes
 
-from anabranch.errors import InputError, NotFound
+from anabranch.errors import Gone, InputError, NotFound
 from anabranch.serving.tiles.assets import Assets
 from anabranch.serving.tiles.drivers import CONFIG
 from anabranch.serving.tiles.layers.items import LayerItem
@@ -20,6 +20,7 @@ from anabranch.serving.tiles.tagged_route import Query, add_missing
 __all__ = ["LayerPictures", "is_complete"]
 
 MAX_CACHED_BANDS = 512
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True)
@@ -45,13 +46,13 @@ class LayerPictures:
             query = add_missing(query, _find_shared_hints(newest, dict(query).get("asset")))
         sample = _select(newest, dict(query).get("asset"))
         if "bidx" not in dict(query):
-            query = query + [("bidx", str(band)) for band in await self._choose_bands(sample[0], query, draws=draws)]
+            query = query + [("bidx", str(band)) for band in await self._choose_bands(sample, query, draws=draws)]
         if is_complete(query, draws=draws):
             return query
         return query + [("rescale", f"{low!r},{high!r}") for low, high in await self._merge_ranges(sample, query)]
 
-    async def _choose_bands(self, item: LayerItem, query: Query, *, draws: bool) -> Sequence[int]:
-        bands = await self._find_bands(item, dict(query).get("asset"))
+    async def _choose_bands(self, sample: Sequence[LayerItem], query: Query, *, draws: bool) -> Sequence[int]:
+        bands = await anext(_skip_gone(sample, lambda item: self._find_bands(item, dict(query).get("asset"))))
         wanted = bands.drawn if draws else bands.valued
         if len(wanted) > MAX_BANDS:
             message = f"the rasters of the layer have {len(wanted)} bands, and the limit is {MAX_BANDS}"
@@ -60,9 +61,12 @@ class LayerPictures:
 
     async def _merge_ranges(self, sample: Sequence[LayerItem], query: Query) -> Sequence[Range]:
         """For each band the range around those of all items; none where the newest is drawn as it is."""
-        if not await self._find_ranges(sample[0], query):
-            return []
-        found = [ranges for item in sample if (ranges := await self._find_ranges(item, query))]
+        found: list[Sequence[Range]] = []
+        async for ranges in _skip_gone(sample, lambda item: self._find_ranges(item, query)):
+            if ranges:
+                found.append(ranges)
+            elif not found:
+                return []
         return _unite(found)
 
     async def _find_ranges(self, item: LayerItem, query: Query) -> Sequence[Range]:
@@ -83,6 +87,23 @@ class LayerPictures:
                 self._bands.clear()
             self._bands[key] = await asyncio.to_thread(_read_bands, source)
         return self._bands[key]
+
+
+async def _skip_gone(
+    items: Sequence[LayerItem], read: Callable[[LayerItem], Awaitable[Found]]
+) -> AsyncGenerator[Found]:
+    """What is read of each item, without those whose file was replaced since; Gone where that is all of them."""
+    gone, count = list[Gone](), 0
+    for item in items:
+        try:
+            found = await read(item)
+        except Gone as error:
+            gone.append(error)
+            continue
+        count += 1
+        yield found
+    if gone and not count:
+        raise gone[0]
 
 
 def is_complete(query: Query, *, draws: bool) -> bool:

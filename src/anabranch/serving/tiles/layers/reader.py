@@ -8,9 +8,9 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 import structlog
-from morecantile import TileMatrixSet
+from morecantile import Tile, TileMatrixSet
 from rasterio.crs import CRS
-from rio_tiler.constants import WEB_MERCATOR_TMS
+from rio_tiler.constants import WEB_MERCATOR_TMS, WGS84_CRS
 from rio_tiler.errors import PointOutsideBounds, TileOutsideBounds
 from rio_tiler.models import ImageData, PointData
 
@@ -41,6 +41,16 @@ class LayerSource:
     bounds: Box
     is_small: bool  # the layer has no more items than one request may draw
     budget: Budget
+    fits: Callable[[TileMatrixSet, Tile], bool]  # whether one request may draw the items of a tile
+
+
+@dataclass(frozen=True)
+class Extent:
+    """Where a raster is, and the zooms at which it is drawn."""
+
+    bounds: Box
+    minzoom: int
+    maxzoom: int
 
 
 class LayerReader:
@@ -95,23 +105,31 @@ class LayerReader:
 
     @property
     def minzoom(self) -> int:
-        """0, or the lowest zoom of the newest items, where a tile of the world would need too many of them."""
-        return 0 if self.input.is_small else min(low for low, _ in self._zooms)
+        """0, or the lowest zoom of the newest items at which a tile does not need too many; else the highest."""
+        if self.input.is_small:
+            return 0
+        lon, lat = self._newest[0].bounds.middle
+        zooms = range(min(item.minzoom for item in self._newest), self.maxzoom)
+        return next((zoom for zoom in zooms if self.input.fits(self.tms, self.tms.tile(lon, lat, zoom))), self.maxzoom)
 
     @property
     def maxzoom(self) -> int:
         """The highest zoom of the newest items."""
-        return max(high for _, high in self._zooms)
+        return max(item.maxzoom for item in self._newest)
 
     def info(self) -> None:
         """Nothing that all of its rasters have."""
 
     @cached_property
-    def _zooms(self) -> list[tuple[int, int]]:
-        found = []
+    def _newest(self) -> list[Extent]:
+        found, gone = [], list[Gone]()
         for item in self.input.items:
-            with self._open(item) as raster:
-                found.append((raster.minzoom, raster.maxzoom))
+            if opened := self._try_open(item, gone):
+                with opened as raster:
+                    bounds = raster.get_geographic_bounds(WGS84_CRS)
+                    found.append(Extent(bounds, raster.minzoom, raster.maxzoom))
+        if not found:
+            raise gone[0]
         return found
 
     def _read(self, read: Callable[[GeoTiff], Data], indexes: Sequence[int] | None) -> Iterator[Data]:
@@ -119,11 +137,7 @@ class LayerReader:
         budget, count, reasons, gone = self.input.budget, 0, list[str](), list[Gone]()
         for item in self.input.items:
             budget.check()
-            try:
-                opened = self._open(item, max_files=budget.files)
-            except Gone as error:  # a file in place that was replaced since
-                gone.append(error)
-                log.info("layer.gone", item=item.id, collection=item.collection, reason=error.message)
+            if (opened := self._try_open(item, gone, max_files=budget.files)) is None:
                 continue
             with opened as raster:
                 if reason := self._find_misfit(raster, indexes):
@@ -140,8 +154,14 @@ class LayerReader:
         if gone and not count:
             raise gone[0]
 
-    def _open(self, item: LayerItem, **options: Any) -> GeoTiff:
-        return open_reader(self.input.locate(item), tms=self.tms, draws=self.draws, **options)
+    def _try_open(self, item: LayerItem, gone: list[Gone], **options: Any) -> GeoTiff | None:
+        """The raster of an item; None for a file in place that was replaced since."""
+        try:
+            return open_reader(self.input.locate(item), tms=self.tms, draws=self.draws, **options)
+        except Gone as error:
+            gone.append(error)
+            log.info("layer.gone", item=item.id, collection=item.collection, reason=error.message)
+            return None
 
     def _find_misfit(self, raster: GeoTiff, indexes: Sequence[int] | None) -> str | None:
         """Why a raster can't be a part of the same picture, or of the same values."""

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from anyio import from_thread
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi import Path as FromPath
-from morecantile import Tile
+from morecantile import Tile, TileMatrixSet
 from morecantile.errors import InvalidIdentifier
 from titiler.core.dependencies import DefaultDependency
 
@@ -21,7 +21,7 @@ from anabranch.serving.tiles.layers.budget import Budget
 from anabranch.serving.tiles.layers.items import Head, LayerItem, LayerItems, version_of
 from anabranch.serving.tiles.layers.picture import LayerPictures, is_complete
 from anabranch.serving.tiles.layers.reader import LayerReader, LayerSource
-from anabranch.serving.tiles.layers.search import SearchParameters, read_search
+from anabranch.serving.tiles.layers.search import LayerSearch, SearchParameters, read_search
 from anabranch.serving.tiles.tagged_route import Query as Parameters
 from anabranch.serving.tiles.tagged_route import TaggedRoute, is_drawn
 from anabranch.serving.tiles.tiler import GRIDS, make_router
@@ -41,6 +41,7 @@ class Layer:
     items: tuple[LayerItem, ...]  # to read, the newest first
     head: Head | None  # of the whole layer, by which it is drawn; None where the caller says all of it
     bounds: Box
+    search: LayerSearch
 
     @property
     def version(self) -> str:
@@ -63,7 +64,7 @@ class LayerRoute(TaggedRoute):
         if not items or (head and not head.items):
             await layers.check_collection(search)
             raise NotFound("raster.outside", "the layer has no raster here", remedy=SEE_TILEJSON)
-        return Layer(items, head, area or await layers.find_bounds(search))
+        return Layer(items, head, area or await layers.find_bounds(search), search)
 
     async def complete(self, request: Request) -> Parameters:
         """The query with all that decides how the layer is drawn."""
@@ -108,6 +109,10 @@ def _area_of(request: Request) -> Box | None:
         raise InputError("request.invalid", f"the path is not valid: {error}") from error
     if not grid.is_valid(tile, strict=False):
         raise NotFound("raster.outside", f"the grid has no tile {tile.z}/{tile.x}/{tile.y}", remedy=SEE_TILEJSON)
+    return _area_of_tile(grid, tile)
+
+
+def _area_of_tile(grid: TileMatrixSet, tile: Tile) -> Box:
     box = Box(*grid.bounds(tile))
     return _widen(box, MARGIN_SHARE * (box.east - box.west), MARGIN_SHARE * (box.north - box.south))
 
@@ -123,12 +128,18 @@ def _source(request: Request, asset: str | None) -> LayerSource:
     if not items:
         raise NotFound("asset.not_found", f"no item here has a raster {asset}", remedy="See the items at /stac/search.")
     is_small, budget = layer.head is None or layer.head.is_small, Budget(time.monotonic() + DEADLINE_SECONDS)
-    return LayerSource(items, partial(_locate, assets, asset), layer.bounds, is_small, budget)
+    fits = partial(_fits, request.app.state.layers, layer.search)
+    return LayerSource(items, partial(_locate, assets, asset), layer.bounds, is_small, budget, fits)
 
 
 def _locate(assets: Assets, asset: str | None, item: LayerItem) -> Any:  # a source of a reader
     """Where the raster of an item is; in a thread, and only when the item is reached."""
     return from_thread.run(assets.locate, item.rasters, item.id, asset)
+
+
+def _fits(layers: LayerItems, search: LayerSearch, grid: TileMatrixSet, tile: Tile) -> bool:
+    """Whether a tile has no more items than one request may draw; in a thread."""
+    return from_thread.run(layers.fits, search, _area_of_tile(grid, tile))
 
 
 Asset = Annotated[

@@ -55,14 +55,13 @@ begin
                               and (o.id = b.id or o.job_id = _job_id) and (o.manifest is not null or g.manifest is null))
         returning id)
     select coalesce(array_agg(m.id), '{}') into _made from made m;
-    insert into app.kept_publications (publication, job_id)
-    select s.id, _job_id
-      from jsonb_to_recordset(_changes) c(key text, body jsonb)
-     cross join lateral (select * from app.publication_keys k where k.kind = _kind and k.key = c.key offset 0) k
-     cross join lateral (select * from app.publications p where p.id = k.current and p.action <> 'withdraw' offset 0) p
-     cross join lateral (select * from app.publications s where s.id = p.source and s.body = c.body offset 0) s
-     where _action = 'publish' and cardinality(_made) < cardinality(_keys) and s.job_id <> _job_id
-    on conflict do nothing;
+    perform app.note_kept(_job_id, array(
+        select s.id
+          from jsonb_to_recordset(_changes) c(key text, body jsonb)
+         cross join lateral (select * from app.publication_keys k where k.kind = _kind and k.key = c.key offset 0) k
+         cross join lateral (select * from app.publications p where p.id = k.current and p.action <> 'withdraw' offset 0) p
+         cross join lateral (select * from app.publications s where s.id = p.source and s.body = c.body offset 0) s
+         where _action = 'publish' and cardinality(_made) < cardinality(_keys) and s.job_id <> _job_id));
     perform app.lock_objects(array(
         select o.key from jsonb_to_recordset(_changes) c(outputs jsonb)
          cross join lateral jsonb_to_recordset(c.outputs) o(key text)));
