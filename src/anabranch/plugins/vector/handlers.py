@@ -1,1 +1,183 @@
 """Handlers on vector files: they fetch and store files, and open untrusted files only in a sandbox."""
+
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
+
+from anabranch.engine.worker.context import Context
+from anabranch.engine.worker.handler import handler
+from anabranch.errors import Conflict, NotFound, Permanent
+from anabranch.plugins.vector.handler_models import (
+    Chunk,
+    Cleaned,
+    CleanParams,
+    Finished,
+    FinishParams,
+    Loaded,
+    Output,
+    Plan,
+    Report,
+    ShownLayer,
+    StagedTable,
+)
+from anabranch.plugins.vector.models import CleanedTable, Converted, ReadOptions
+from anabranch.plugins.vector.publication import describe_item, table_output
+from anabranch.plugins.vector.request import VectorRequest
+from anabranch.plugins.vector.sandbox_calls import run_in_sandbox, sandbox_folder
+from anabranch.plugins.vector.settings import VectorSettings
+from anabranch.plugins.vector.tables.load import copy_chunk, find_layer, finish_table, make_table, may_publish
+from anabranch.plugins.vector.tables.names import name_base, name_layers, name_table
+
+__all__ = ["finish_tables", "load_chunk", "preflight", "validate_and_clean"]
+
+QUEUE = "vector"
+MB = 2**20
+NO_TIME = "The time of the data is unknown; set `datetime` to give it."
+
+
+@handler("vector.preflight", queue="files", timeout_seconds=120)
+def preflight(params: VectorRequest, ctx: Context) -> Plan:
+    """Return the plan for a vector file; nothing of it is read."""
+    found = ctx.storage.stat(params.source)
+    name = PurePosixPath(found.key).name
+    _check_size(name, found.size, ctx.settings(VectorSettings).vector_max_mb)
+    table = params.table or name_base(name)
+    shown = find_layer(ctx, table) if params.mode == "append" else None
+    _require_layer(params, table, shown)
+    _require_own_item(ctx, params.collection, params.item_id or table)
+    return Plan(
+        source=params.source,
+        name=name,
+        size=found.size,
+        tag=found.tag,
+        modified=found.modified.isoformat(),
+        collection=params.collection,
+        table=table,
+        shown=shown,
+        warnings=() if params.datetime else (NO_TIME,),
+    )
+
+
+def _check_size(name: str, size: int, most_mb: int) -> None:
+    if size == 0:
+        raise Permanent(f"{name} has zero bytes", code="vector.empty", remedy="Upload the file again.")
+    if size > most_mb * MB:
+        raise Permanent(
+            f"{name} has {size // MB} MB, and the limit is {most_mb} MB",
+            code="vector.too_large",
+            remedy="Send a smaller file, or ask the operator to raise ANABRANCH_VECTOR_MAX_MB.",
+        )
+
+
+def _require_layer(params: VectorRequest, table: str, shown: ShownLayer | None) -> None:
+    """Refuse to add rows to a layer that is not there, or is another item's."""
+    if params.mode != "append":
+        return
+    if shown is None:
+        remedy = "Publish it first, without `mode`; `anabranch items list` shows what is published."
+        raise NotFound("vector.no_layer", f"there is no published layer {table} to add rows to", remedy=remedy)
+    if (shown.collection, shown.item) != (params.collection, params.item_id or shown.item):
+        raise Conflict(
+            "vector.other_item",
+            f"layer {table} is item {shown.collection}/{shown.item}",
+            remedy=f"Give `collection` {shown.collection}, and `item_id` {shown.item} or none.",
+        )
+
+
+def _require_own_item(ctx: Context, collection: str, item: str) -> None:
+    """Refuse an id of another owner's item before any work; publishing refuses it, too."""
+    if not may_publish(ctx, collection, item):
+        raise Conflict(
+            "publication.owner",
+            f"item {collection}/{item} belongs to another owner",
+            remedy="Choose another `table` and `item_id`.",
+        )
+
+
+@handler("vector.validate_and_clean", queue=QUEUE, timeout_seconds=21_600)
+def validate_and_clean(params: CleanParams, ctx: Context) -> Cleaned:
+    """Read a vector file, clean its rows, and make a table for each layer, with the rows in files to load."""
+    plan, folder = params.plan, sandbox_folder(ctx)
+    staged = ctx.storage.stage(params.source, tag=plan.tag)
+    converted = run_in_sandbox(
+        ctx, "convert", Converted, source=staged.path, folder=folder, settings=ctx.settings(VectorSettings),
+        options=ReadOptions(**params.model_dump(include=set(ReadOptions.model_fields))), **plan.target(),
+    )  # fmt: skip
+    tables = _name_tables(plan, converted.tables, ctx.job_id, folder)
+    chunks = tuple(chunk for each, table in zip(converted.tables, tables, strict=True)
+                   for chunk in _put_chunks(ctx, each, table, folder))  # fmt: skip
+    warnings = (*plan.warnings, *(line for layer in converted.reports for line in layer.warnings))
+    report = Report(
+        source=params.source,
+        sha256=staged.sha256,
+        layers=converted.reports,
+        warnings=warnings,
+        software=converted.software,
+    )
+    for each, table in zip(converted.tables, tables, strict=True):
+        make_table(ctx, table.table, each)
+    return Cleaned(
+        sha256=staged.sha256,
+        tables=tables,
+        chunks=chunks,
+        warnings=warnings,
+        report=_put_report(ctx, report),
+        software=converted.software,
+    )
+
+
+def _name_tables(plan: Plan, tables: Sequence[CleanedTable], job_id: str, folder: Path) -> tuple[StagedTable, ...]:
+    return tuple(
+        StagedTable(
+            table=name_table(name, job_id),
+            name=name,
+            layer=table.layer,
+            family=table.family,
+            geometry_type=table.geometry_type,
+            columns=table.columns,
+            rows=table.rows,
+            chunks=len(table.chunks),
+            size=sum((folder / chunk).stat().st_size for chunk in table.chunks),
+            bounds=table.bounds,
+            sha256=table.sha256,
+        )
+        for name, table in zip(name_layers(plan.table, tables), tables, strict=True)
+    )
+
+
+def _put_chunks(ctx: Context, cleaned: CleanedTable, table: StagedTable, folder: Path) -> list[Chunk]:
+    """Store the files of rows for the tasks that load them; each is removed from scratch at once."""
+    chunks: list[Chunk] = []
+    for number, (name, rows) in enumerate(zip(cleaned.chunks, cleaned.chunk_rows, strict=True)):
+        chunks.append(Chunk(table=table.table, number=number, rows=rows, file=ctx.work.put(folder / name)))
+        (folder / name).unlink()
+    return chunks
+
+
+def _put_report(ctx: Context, report: Report) -> Output:
+    path = ctx.scratch / "report.json"
+    path.write_text(report.model_dump_json(indent=2) + "\n")
+    put = ctx.storage.put(path, media_type="application/json")
+    return Output(kind="report", href=put.address, media_type=put.media_type, size=put.size, sha256=put.sha256)
+
+
+@handler("vector.load_chunk", queue=QUEUE, timeout_seconds=3_600)
+def load_chunk(params: Chunk, ctx: Context) -> Loaded:
+    """Copy one file of rows into its table; a repeated attempt copies nothing twice."""
+    return Loaded(rows=copy_chunk(ctx, params, ctx.work.require(params.file)))
+
+
+@handler("vector.finish_tables", queue=QUEUE, timeout_seconds=21_600)
+def finish_tables(params: FinishParams, ctx: Context) -> Finished:
+    """Index the loaded tables, compare them with what was read, and describe their items."""
+    cleaned = params.cleaned
+    for number, table in enumerate(cleaned.tables):
+        finish_table(ctx, table)
+        ctx.progress(number + 1, len(cleaned.tables), table.name)
+    item = params.item_id or (params.plan.shown.item if params.plan.shown else None)
+    ids = [item if item and len(cleaned.tables) == 1 else table.name for table in cleaned.tables]
+    return Finished(
+        outputs=(*map(table_output, cleaned.tables), cleaned.report),
+        items=tuple(describe_item(params, table, id_) for table, id_ in zip(cleaned.tables, ids, strict=True)),
+        warnings=cleaned.warnings,
+        report=cleaned.report.href,
+    )

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     Geometries = npt.NDArray[np.object_]
 
 __all__ = [
-    "CleanBatch", "CleanedTable", "Column", "ColumnType", "Count", "CrsReport", "Family", "GeometryType", "LayerReport",
-    "Notes", "ReadOptions", "Sample", "SourceBatch", "SourceLayer",
+    "AppendTarget", "CleanBatch", "CleanedTable", "Column", "ColumnType", "Converted", "Count", "CrsReport", "Family",
+    "GeometryType", "LayerReport", "Notes", "ReadOptions", "Sample", "SourceBatch", "SourceLayer",
 ]  # fmt: skip
 
 MAX_SAMPLES = 5
@@ -120,6 +120,7 @@ class CleanedTable(StrictModel):
     layer: str
     family: Family
     geometry_type: GeometryType
+    mixed: bool = Field(description="Whether there are single points among the multiple ones.")
     has_z: bool
     columns: tuple[Column, ...]
     rows: int
@@ -127,6 +128,23 @@ class CleanedTable(StrictModel):
     chunks: tuple[str, ...] = Field(description="The names of the files, in order.")
     chunk_rows: tuple[int, ...]
     sha256: str = Field(description="Of the bytes of all files, in order.")
+
+
+class AppendTarget(StrictModel):
+    """The layer that rows are added to."""
+
+    name: str
+    columns: tuple[Column, ...]
+    geometry_type: GeometryType
+    rows: int
+
+
+class Converted(StrictModel):
+    """The tables of a file with their rows in files, and a report for each layer."""
+
+    tables: tuple[CleanedTable, ...]
+    reports: tuple[LayerReport, ...]
+    software: dict[str, str]
 
 
 class Notes:

@@ -4,13 +4,21 @@ create function app.finish_layer_table(_name text)
 returns table (rows bigint, chunks bigint, bounds float8[], types text[]) language plpgsql as $$
 declare
     _finished boolean;
+    _type text;
 begin
-    select t.rows is not null into _finished from app.layer_tables t where t.name = _name for update;
+    select t.rows is not null, t.geometry_type || case when t.has_z then 'Z' else '' end into _finished, _type
+      from app.layer_tables t where t.name = _name for update;
     if not found then
         return;
     end if;
     if not _finished then
         execute format('revoke insert on geo.%I from anabranch_handler', _name);
+        if format('geo.%I', _name)::regclass in (
+            select a.attrelid from pg_attribute a
+             where a.attname = 'geom' and public.postgis_typmod_type(a.atttypmod) in ('Geometry', 'GeometryZ')) then
+            execute format('alter table geo.%I alter geom type public.geometry(%I, 4326) using public.st_multi(geom)',
+                           _name, _type);
+        end if;
         execute format('alter table geo.%I add primary key (gid)', _name);
         execute format('create index on geo.%I using gist (geom)', _name);
         execute format('analyze geo.%I', _name);

@@ -1,8 +1,9 @@
 -- Make the table of a job's layer, empty, for the handlers to copy rows into; one that an earlier attempt made is made again.
--- _columns: [{name, type}, …], of types that PostgreSQL has. False: the attempt is not the current one any more (E3).
+-- _columns: [{name, type}, …], of types that PostgreSQL has. _mixed: single geometries are among the multiple ones; finishing
+-- it makes them multiple. False: the attempt is not the current one any more (E3).
 create function app.make_layer_table(
-    _name text, _job_id text, _geometry_type text, _has_z boolean, _columns jsonb, _node text, _attempt integer, _lane bigint,
-    _idx integer, _token bigint
+    _name text, _job_id text, _geometry_type text, _mixed boolean, _has_z boolean, _columns jsonb, _node text,
+    _attempt integer, _lane bigint, _idx integer, _token bigint
 ) returns boolean language plpgsql as $$
 begin
     if not app.hold_attempt(_job_id, _node, _attempt, _lane, _idx, _token) then
@@ -13,7 +14,7 @@ begin
     end if;
     execute format(
         'create table geo.%I (gid bigint not null, geom public.geometry(%s, 4326) not null%s)', _name,
-        quote_ident(_geometry_type || case when _has_z then 'Z' else '' end),
+        quote_ident(case when _mixed then 'Geometry' else _geometry_type end || case when _has_z then 'Z' else '' end),
         (select string_agg(format(', %I %s', c.name, c.type::regtype), '' order by c.position)
            from rows from (jsonb_to_recordset(_columns) as (name text, type text)) with ordinality c(name, type, position)));
     execute format('grant insert on geo.%I to anabranch_handler', _name);

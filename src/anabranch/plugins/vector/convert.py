@@ -1,0 +1,125 @@
+"""Turns an untrusted file into rows for PostgreSQL: reads its layers, cleans each batch, and writes files to copy."""
+
+from collections.abc import Callable, Iterator
+from importlib.metadata import version
+from pathlib import Path
+
+from anabranch.errors import Permanent
+from anabranch.plugins.vector.cleaning.cleaner import Cleaner
+from anabranch.plugins.vector.models import (
+    AppendTarget,
+    CleanBatch,
+    CleanedTable,
+    Column,
+    Converted,
+    Family,
+    GeometryType,
+    LayerReport,
+    ReadOptions,
+    SourceLayer,
+)
+from anabranch.plugins.vector.reading.open_layers import open_layers
+from anabranch.plugins.vector.settings import VectorSettings
+from anabranch.plugins.vector.tables.append import fit_columns, require_family
+from anabranch.plugins.vector.tables.chunk_writer import ChunkWriter, WrittenRows
+
+__all__ = ["Progress", "convert"]
+
+MB = 2**20
+SOFTWARE = ("pyogrio", "pyproj", "shapely")
+Progress = Callable[[float, float | None, str], None]
+
+
+def convert(
+    source: Path,
+    folder: Path,
+    options: ReadOptions,
+    settings: VectorSettings,
+    target: AppendTarget | None,
+    progress: Progress,
+) -> Converted:
+    """Write the rows of every layer of a file into the folder; `target` is the layer that they are added to."""
+    layers = open_layers(source, folder, options, settings)
+    if target and len(layers) > 1:
+        names = ", ".join(layer.name for layer in layers)
+        raise Permanent(
+            f"{source.name} has {len(layers)} layers, and rows can be added from one: {names}",
+            code="vector.append_layers",
+            remedy="Choose one with `layer`.",
+        )
+    done = [_LayerWriter(folder, number, layer, options, settings, target) for number, layer in enumerate(layers)]
+    for writer in done:
+        writer.run(progress)
+    return Converted(
+        tables=tuple(table for writer in done for table in writer.tables()),
+        reports=tuple(writer.report() for writer in done),
+        software={name: version(name) for name in SOFTWARE},
+    )
+
+
+class _LayerWriter:
+    """Cleans the rows of one layer, and writes those of each family for a table of their own."""
+
+    def __init__(
+        self,
+        folder: Path,
+        number: int,
+        layer: SourceLayer,
+        options: ReadOptions,
+        settings: VectorSettings,
+        target: AppendTarget | None,
+    ) -> None:
+        self._folder, self._number, self._layer, self._settings, self._target = folder, number, layer, settings, target
+        self._cleaner = Cleaner(layer, options, settings)
+        self._columns: tuple[Column, ...] = target.columns if target else tuple(self._cleaner.columns)
+        self._fit = fit_columns(self._cleaner.columns, target) if target else None
+        self._writers: dict[Family, ChunkWriter] = {}
+        self._written: dict[Family, WrittenRows] = {}
+
+    def run(self, progress: Progress) -> None:
+        """Read, clean and write all rows."""
+        read = 0
+        for batch in self._layer.read(self._settings.vector_batch_rows, self._cleaner.dropped):
+            for clean in self._cleaner.clean(batch):
+                self._find_writer(clean).write(self._fit(clean) if self._fit else clean)
+            read += len(batch.rows)
+            progress(read, self._layer.features, self._layer.name)
+        self._written = {family: writer.close() for family, writer in self._writers.items()}
+
+    def report(self) -> LayerReport:
+        """What happened to the rows."""
+        return self._cleaner.report(sum(written.rows for written in self._written.values()))
+
+    def tables(self) -> Iterator[CleanedTable]:
+        """The tables, one for each family."""
+        for family, written in sorted(self._written.items()):
+            if written.bounds is not None:
+                yield CleanedTable(
+                    layer=self._layer.name,
+                    family=family,
+                    geometry_type=_find_type(family, written),
+                    mixed="Point" in written.geometry_types and len(written.geometry_types) > 1,
+                    has_z=written.has_z,
+                    columns=self._columns,
+                    rows=written.rows,
+                    bounds=written.bounds,
+                    chunks=written.chunks,
+                    chunk_rows=written.chunk_rows,
+                    sha256=written.sha256,
+                )
+
+    def _find_writer(self, clean: CleanBatch) -> ChunkWriter:
+        if self._target:
+            require_family(clean.family, self._target)
+        if clean.family not in self._writers:
+            name = f"layer{self._number}-{clean.family}"
+            first = self._target.rows + 1 if self._target else 1
+            size = self._settings.vector_chunk_mb * MB
+            self._writers[clean.family] = ChunkWriter(self._folder, name, self._columns, size, first_gid=first)
+        return self._writers[clean.family]
+
+
+def _find_type(family: Family, written: WrittenRows) -> GeometryType:
+    if family is Family.POINT:
+        return "Point" if written.geometry_types == {"Point"} else "MultiPoint"
+    return "MultiLineString" if family is Family.LINE else "MultiPolygon"

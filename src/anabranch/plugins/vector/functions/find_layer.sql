@@ -1,0 +1,13 @@
+-- A layer that readers see, with the tables that it shows, in their order; no row where there is none of this name.
+create function app.find_layer(_name text)
+returns table (collection text, item text, number integer, parts text[], geometry_type text, has_z boolean, columns jsonb,
+               rows bigint, bounds jsonb)
+language sql stable as $$
+    select l.collection, l.item, l.number, array_agg(t.table_name order by t.position), l.geometry_type, bool_or(p.has_z),
+           l.columns, sum(p.rows)::bigint, l.document -> 'bbox'
+      from app.layers l
+      join app.published_tables t on t.publication = l.publication
+      join app.layer_tables p on p.name = t.table_name
+     where l.name = _name
+     group by l.name, l.collection, l.item, l.number, l.geometry_type, l.columns, l.document;
+$$;

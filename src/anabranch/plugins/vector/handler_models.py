@@ -1,0 +1,140 @@
+"""Parameters and results of the vector handlers, validated where they enter."""
+
+from pydantic import AwareDatetime, JsonValue, field_serializer
+
+from anabranch.plugins.stac.facts import VectorItem
+from anabranch.plugins.vector.models import AppendTarget, Column, Family, GeometryType, LayerReport
+from anabranch.plugins.vector.request import VectorRequest
+from anabranch.strict_model import StrictModel
+
+__all__ = [
+    "Chunk", "CleanParams", "Cleaned", "FinishParams", "Finished", "Loaded", "Output", "Plan", "Report", "ShownLayer",
+    "StagedTable",
+]  # fmt: skip
+
+
+class ShownLayer(StrictModel):
+    """A layer as readers see it, which rows are to be added to."""
+
+    collection: str
+    item: str
+    number: int
+    parts: tuple[str, ...]
+    geometry_type: GeometryType
+    has_z: bool
+    columns: tuple[Column, ...]
+    rows: int
+    bounds: tuple[float, float, float, float]
+
+
+class Plan(StrictModel):
+    """What will be done if the file is valid."""
+
+    source: str
+    name: str
+    size: int
+    tag: str
+    modified: str
+    collection: str
+    table: str
+    shown: ShownLayer | None = None
+    warnings: tuple[str, ...] = ()
+
+    def target(self) -> dict[str, AppendTarget]:
+        """The layer that rows are added to, as an argument; none where they make a new one."""
+        if self.shown is None:
+            return {}
+        fields = {"columns", "geometry_type", "rows"}
+        return {"target": AppendTarget(name=self.table, **self.shown.model_dump(include=fields))}
+
+
+class CleanParams(VectorRequest):
+    """A file, the caller's options, and the plan for it."""
+
+    plan: Plan
+
+
+class StagedTable(StrictModel):
+    """A table in schema `geo` that rows are loaded into, and the name that readers will know it by."""
+
+    table: str
+    name: str
+    layer: str
+    family: Family
+    geometry_type: GeometryType
+    columns: tuple[Column, ...]
+    rows: int
+    chunks: int
+    size: int
+    bounds: tuple[float, float, float, float]
+    sha256: str
+
+
+class Chunk(StrictModel):
+    """A file of rows for one table."""
+
+    table: str
+    number: int
+    rows: int
+    file: dict[str, JsonValue]
+
+
+class Report(StrictModel):
+    """What was detected, decided, repaired and dropped."""
+
+    source: str
+    sha256: str
+    layers: tuple[LayerReport, ...]
+    warnings: tuple[str, ...]
+    software: dict[str, str]
+
+
+class Output(StrictModel):
+    """What a job made: a table, or a file."""
+
+    kind: str
+    href: str
+    media_type: str
+    size: int
+    sha256: str
+
+
+class Cleaned(StrictModel):
+    """The tables of a file, and the files of rows to load into them."""
+
+    sha256: str
+    tables: tuple[StagedTable, ...]
+    chunks: tuple[Chunk, ...]
+    warnings: tuple[str, ...]
+    report: Output
+    software: dict[str, str]
+
+
+class Loaded(StrictModel):
+    """How many rows a task copied; 0 where an earlier attempt had copied them."""
+
+    rows: int
+
+
+class FinishParams(StrictModel):
+    """The tables whose rows were all copied, and the fields of their items."""
+
+    source: str
+    plan: Plan
+    cleaned: Cleaned
+    item_id: str | None = None
+    title: str | None = None
+    datetime: AwareDatetime | None = None
+
+
+class Finished(StrictModel):
+    """The tables, checked, with the facts of their items."""
+
+    outputs: tuple[Output, ...]
+    items: tuple[VectorItem, ...]
+    warnings: tuple[str, ...]
+    report: str
+
+    @field_serializer("items")
+    def _leave_out_none(self, items: tuple[VectorItem, ...]) -> list[dict[str, JsonValue]]:
+        return [item.model_dump(mode="json", exclude_none=True) for item in items]

@@ -1,0 +1,88 @@
+"""What loaded tables are published with: the facts of their STAC items, and their outputs."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from hashlib import sha256
+
+from anabranch.plugins.stac.facts import Footprint, Source, Table, TableColumn, VectorItem
+from anabranch.plugins.stac.facts import Output as ItemOutput
+from anabranch.plugins.vector.handler_models import FinishParams, Output, ShownLayer, StagedTable
+
+__all__ = ["describe_item", "table_output"]
+
+TABLE_TYPE = "application/vnd.postgis.table"
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MIN_SIDE_DEGREES = 1e-6
+OURS = (
+    TableColumn(name="gid", type="bigint", description="The number of the row."),
+    TableColumn(name="geom", type="geometry", description="The geometry, in EPSG:4326."),
+)
+Bounds = tuple[float, float, float, float]
+
+
+def table_output(table: StagedTable) -> Output:
+    """The table as an output of its job."""
+    href = f"geo.{table.name}"
+    return Output(kind="table", href=href, media_type=TABLE_TYPE, size=table.size, sha256=table.sha256)
+
+
+def describe_item(params: FinishParams, table: StagedTable, item_id: str) -> VectorItem:
+    """The facts of the item of a table, and of the tables that it is added to."""
+    shown, bounds = params.plan.shown, table.bounds
+    if shown:
+        bounds = _unite(bounds, shown.bounds)
+    report = params.cleaned.report
+    return VectorItem(
+        id=item_id,
+        title=params.title,
+        datetime=params.datetime,
+        start_datetime=None if params.datetime else EPOCH,
+        end_datetime=None if params.datetime else datetime.fromisoformat(params.plan.modified),
+        footprint=Footprint(type="Polygon", coordinates=[_ring(bounds)]),
+        bbox=bounds,
+        outputs=[ItemOutput(**report.model_dump(), asset="report", name="report.json")],
+        source=Source(sha256=params.cleaned.sha256, name=params.plan.name),
+        software=params.cleaned.software,
+        expected=shown.number if shown else None,
+        table=Table(
+            name=table.name,
+            parts=[*(shown.parts if shown else ()), table.table],
+            columns=[*OURS, *_describe_columns(table)],
+            rows=table.rows + (shown.rows if shown else 0),
+            geometry_type=table.geometry_type,
+            sha256=_hash_parts(shown, table),
+        ),
+    )
+
+
+def _describe_columns(table: StagedTable) -> Sequence[TableColumn]:
+    """The columns with what they are called in the source, where that differs."""
+    return [
+        TableColumn(
+            name=column.name,
+            type=column.type,
+            description=f"{column.source} in the source." if column.source != column.name else None,
+        )
+        for column in table.columns
+    ]
+
+
+def _hash_parts(shown: ShownLayer | None, table: StagedTable) -> str:
+    """The hash of the rows; where they are added to others, it covers the names of those tables, too."""
+    if shown is None:
+        return table.sha256
+    return sha256(" ".join([*shown.parts, table.sha256]).encode()).hexdigest()
+
+
+def _unite(one: Bounds, other: Bounds) -> Bounds:
+    return min(one[0], other[0]), min(one[1], other[1]), max(one[2], other[2]), max(one[3], other[3])
+
+
+def _ring(bounds: Bounds) -> list[list[float]]:
+    """The outline of a box; that of a point or a straight line is widened, since it must have an area."""
+    west, south, east, north = bounds
+    if east - west < MIN_SIDE_DEGREES:
+        west, east = max(west - MIN_SIDE_DEGREES, -180), min(east + MIN_SIDE_DEGREES, 180)
+    if north - south < MIN_SIDE_DEGREES:
+        south, north = max(south - MIN_SIDE_DEGREES, -90), min(north + MIN_SIDE_DEGREES, 90)
+    return [[west, south], [east, south], [east, north], [west, north], [west, south]]

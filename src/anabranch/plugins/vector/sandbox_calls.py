@@ -1,0 +1,23 @@
+"""Calls of the vector functions in a sandbox, for the handlers."""
+
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import BaseModel
+
+from anabranch.engine.worker.context import Context
+from anabranch.plugins.vector.reading.drivers import gdal_environment
+from anabranch.plugins.vector.settings import VectorSettings
+from anabranch.sandbox.handler_calls import HandlerSandbox, WorkLimits, sandbox_folder
+
+__all__ = ["run_in_sandbox", "sandbox_folder"]
+
+Model = TypeVar("Model", bound=BaseModel)
+SANDBOX = HandlerSandbox("anabranch.plugins.vector.sandbox_functions", gdal_environment)
+
+
+def run_in_sandbox(ctx: Context, name: str, result: type[Model], **arguments: BaseModel | Path) -> Model:
+    """Call a function of `sandbox_functions`; it can read the files it is given, and write below `sandbox_folder`."""
+    settings = ctx.settings(VectorSettings)
+    limits = WorkLimits(settings.vector_memory_mb, settings.vector_cpu_seconds, settings.vector_file_mb)
+    return result.model_validate(SANDBOX.run(ctx, name, limits, **arguments))

@@ -1,0 +1,125 @@
+"""Loads files of rows into tables of schema geo: short transactions, each fenced by its attempt (E3)."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from psycopg import Connection, sql
+from psycopg.rows import dict_row
+from psycopg.types.json import Jsonb
+
+from anabranch.engine.worker.context import Context
+from anabranch.errors import Interrupted, NotFound, Permanent
+from anabranch.plugins.vector.handler_models import Chunk, ShownLayer, StagedTable
+from anabranch.plugins.vector.models import CleanedTable
+from anabranch.sql_files import read_statements
+
+__all__ = ["copy_chunk", "find_layer", "finish_table", "make_table", "may_publish"]
+
+SQL = Path(__file__).parents[1] / "statements.sql"
+BLOCK_BYTES = 2**20
+BOUNDS_TOLERANCE_DEGREES = 1e-9
+Rows = list[tuple[Any, ...]]
+
+
+def find_layer(ctx: Context, name: str) -> ShownLayer | None:
+    """The layer that readers see under a name."""
+    with ctx.catalog() as connection, connection.cursor(row_factory=dict_row) as cursor:
+        found = cursor.execute(_text("find_layer"), {"name": name}).fetchone()
+    if found is None:
+        return None
+    columns = [{**column, "source": column["name"]} for column in found["columns"]]
+    return ShownLayer.model_validate({**found, "columns": columns})
+
+
+def may_publish(ctx: Context, collection: str, item: str) -> bool:
+    """Whether nobody else's item has this id."""
+    with ctx.catalog() as connection:
+        ((answer,),) = _run(connection, "may_publish", job_id=ctx.job_id, collection=collection, item=item)
+    return bool(answer)
+
+
+def make_table(ctx: Context, name: str, table: CleanedTable) -> None:
+    """Make an empty table; Interrupted when the attempt is not the current one any more."""
+    columns = Jsonb([{"name": column.name, "type": column.type} for column in table.columns])
+    facts = {"geometry_type": table.geometry_type, "mixed": table.mixed, "has_z": table.has_z, "columns": columns}
+    with ctx.catalog() as connection:
+        ((made,),) = _run(connection, "make_table", table=name, **facts, **_fence(ctx))
+        if not made:
+            raise _lost()
+
+
+def copy_chunk(ctx: Context, chunk: Chunk, path: Path) -> int:
+    """Copy a file of rows; returns how many, and 0 where an earlier attempt has copied them."""
+    with _fenced(ctx) as connection:
+        ((begun,),) = _run(connection, "begin_chunk", table=chunk.table, chunk=chunk.number, rows=chunk.rows)
+        if not begun:
+            return 0
+        copy_rows = sql.SQL(_text("copy_rows").decode()).format(table=sql.Identifier(chunk.table))
+        with connection.cursor() as cursor, path.open("rb") as file:
+            with cursor.copy(copy_rows) as copy:
+                while block := file.read(BLOCK_BYTES):
+                    copy.write(block)
+            if cursor.rowcount != chunk.rows:
+                raise _mismatch(chunk.table, f"{cursor.rowcount} rows of a file were copied, not {chunk.rows}")
+    return chunk.rows
+
+
+def finish_table(ctx: Context, table: StagedTable) -> None:
+    """Index a table, and compare what it holds with what was read; Permanent where they differ (V1)."""
+    with _fenced(ctx) as connection:
+        _run(connection, "no_time_limit")
+        found = _run(connection, "finish_table", table=table.table)
+    if not found:
+        raise NotFound(
+            "vector.table_lost",
+            f"table geo.{table.table} is gone: it was dropped after its job had ended",
+            remedy="Submit the job again with `--rerun`.",
+        )
+    rows, chunks, bounds, types = found[0]
+    if (rows, chunks) != (table.rows, table.chunks):
+        raise _mismatch(table.table, f"{rows} rows of {chunks} files, not {table.rows} of {table.chunks}")
+    if any(abs(a - b) > BOUNDS_TOLERANCE_DEGREES for a, b in zip(bounds, table.bounds, strict=True)):
+        raise _mismatch(table.table, f"the extent {bounds}, not {list(table.bounds)}")
+    if types != [table.geometry_type.upper()]:
+        raise _mismatch(table.table, f"geometries of the types {types}, not {table.geometry_type}")
+
+
+@contextmanager
+def _fenced(ctx: Context) -> Iterator[Connection[Any]]:
+    """A transaction that commits only if the attempt is the current one at its end, when the job is locked."""
+    with ctx.catalog() as connection:
+        yield connection
+        ((held,),) = _run(connection, "hold_attempt", **_fence(ctx))
+        if not held:
+            raise _lost()
+
+
+def _fence(ctx: Context) -> dict[str, object]:
+    if ctx.fence is None:
+        raise _lost()
+    (lane, place), attempt, token = ctx.fence
+    fence = {"attempt": attempt, "lane": lane, "place": place, "token": token}
+    return {"job_id": ctx.job_id, "node": ctx.node_id, **fence}
+
+
+def _run(connection: Connection[Any], query: str, **parameters: object) -> Rows:
+    cursor = connection.execute(_text(query), parameters, prepare=False)
+    return cursor.fetchall() if cursor.description else []
+
+
+def _text(query: str) -> bytes:
+    return read_statements(SQL)[query].encode()
+
+
+def _lost() -> Interrupted:
+    return Interrupted("the task was cancelled, or another attempt has it now", code="task.lost")
+
+
+def _mismatch(table: str, what: str) -> Permanent:
+    return Permanent(
+        f"table geo.{table} has {what}",
+        code="vector.load_mismatch",
+        remedy="Submit the job again with `--rerun`; report a bug if that fails, too.",
+    )

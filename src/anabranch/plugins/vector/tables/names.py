@@ -1,0 +1,50 @@
+"""The names of tables: those that readers know, from files and layers, and our own, which no other job has."""
+
+import unicodedata
+from collections.abc import Sequence
+from hashlib import sha256
+from pathlib import PurePosixPath
+from re import sub
+
+from anabranch.plugins.vector.models import CleanedTable, Family
+
+__all__ = ["name_base", "name_layers", "name_table"]
+
+MAX_BASE_CHARS = 40
+MAX_NAME_CHARS = 63
+SUFFIXES = {Family.POINT: "points", Family.LINE: "lines", Family.POLYGON: "polygons"}
+
+
+def name_base(file: str) -> str:
+    """The name of a layer from that of its file: small letters, digits and underscores."""
+    return _plain(PurePosixPath(file).stem)[:MAX_BASE_CHARS].rstrip("_") or "layer"
+
+
+def name_layers(base: str, tables: Sequence[CleanedTable]) -> list[str]:
+    """The name of each table: the base, with the layer where there are several, and the family where it is mixed."""
+    layers = {table.layer for table in tables}
+    names: list[str] = []
+    for table in tables:
+        mixed = sum(other.layer == table.layer for other in tables) > 1
+        parts = [base, _plain(table.layer) if len(layers) > 1 else "", SUFFIXES[table.family] if mixed else ""]
+        names.append(_make_unique("_".join(filter(None, parts)), names))
+    return names
+
+
+def name_table(name: str, job_id: str) -> str:
+    """The name of a job's own table, which follows from the job, so that a repeated attempt finds it."""
+    return f"{name[:MAX_BASE_CHARS]}_{sha256(f'{job_id}/{name}'.encode()).hexdigest()[:8]}"
+
+
+def _plain(text: str) -> str:
+    ascii_ = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
+    plain = sub(r"[^a-z0-9]+", "_", ascii_).strip("_")
+    return f"_{plain}" if plain[:1].isdigit() else plain
+
+
+def _make_unique(name: str, taken: Sequence[str]) -> str:
+    name, number, found = name[:MAX_NAME_CHARS].rstrip("_"), 1, name[:MAX_NAME_CHARS].rstrip("_")
+    while found in taken:
+        number += 1
+        found = f"{name[: MAX_NAME_CHARS - 4]}_{number}"
+    return found
