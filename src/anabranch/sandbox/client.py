@@ -58,6 +58,8 @@ class Sandbox:
         self._lock = threading.Lock()
         self._protections = Protections(offline=False, landlock=0, calls=False)
         self._warned = False
+        self.peak_bytes = 0
+        """The memory that the last call used at most."""
 
     def run(
         self,
@@ -107,6 +109,8 @@ class Sandbox:
                 if not call.ended:
                     self._end()
                 raise
+            finally:
+                self.peak_bytes = call.peak_bytes
 
     def find_protections(self) -> Protections:
         """The protections that the kernel of this machine supports."""
@@ -178,6 +182,7 @@ class _Call:
         self._open = [line, control]
         self._pid = 0
         self.ended = False
+        self.peak_bytes = 0
 
     def wait(self) -> Any:  # the function's result
         """The result, or the error that the call raised or died of."""
@@ -189,6 +194,7 @@ class _Call:
                     raise Interrupted
                 self._raise_of_sources()
                 over = self._poll()
+            self.peak_bytes = int(over.get("peak_bytes", 0))
             self.ended, self._pid = True, 0  # from now on the pid may belong to another process
             while self._line in self._open and self._is_ready() and self._read_line():
                 pass

@@ -18,6 +18,7 @@ __all__ = ["HandlerSandbox", "WorkLimits", "sandbox_folder"]
 # Address space for threads, arenas and libraries, besides the memory limit of the work.
 OVERHEAD_BYTES = 1 << 30
 MB = 2**20
+PEAK = "sandbox_peak_mb"
 
 
 @dataclass(frozen=True)
@@ -39,19 +40,26 @@ class HandlerSandbox:
         self._sandboxes: dict[int, Sandbox] = {}
 
     def run(self, ctx: Context, name: str, limits: WorkLimits, /, **arguments: object) -> Any:  # its result, as JSON
-        """Call a function by name: it can read the files it is given, and write below `sandbox_folder`."""
-        folder = sandbox_folder(ctx)
+        """Call a function by name: it can read the files it is given, and write below `sandbox_folder`.
+
+        The metric `sandbox_peak_mb` of the attempt is the memory that a call used at most.
+        """
+        folder, sandbox = sandbox_folder(ctx), self.find(limits.memory_mb)
         ranged = {key: value for key, value in arguments.items() if isinstance(value, Ranges)}
-        return self.find(limits.memory_mb).run(
-            name,
-            to_jsonable_python({key: value for key, value in arguments.items() if key not in ranged}),
-            limits=Limits(limits.memory_mb * MB + OVERHEAD_BYTES, limits.cpu_seconds, limits.file_mb * MB),
-            writes=[folder],
-            reads=[value for value in arguments.values() if isinstance(value, Path) and value.parent != folder],
-            ranged=ranged,
-            progress=ctx.progress,
-            should_stop=lambda: ctx.cancelled or ctx.stopping,
-        )
+        try:
+            return sandbox.run(
+                name,
+                to_jsonable_python({key: value for key, value in arguments.items() if key not in ranged}),
+                limits=Limits(limits.memory_mb * MB + OVERHEAD_BYTES, limits.cpu_seconds, limits.file_mb * MB),
+                writes=[folder],
+                reads=[value for value in arguments.values() if isinstance(value, Path) and value.parent != folder],
+                ranged=ranged,
+                progress=ctx.progress,
+                should_stop=lambda: ctx.cancelled or ctx.stopping,
+            )
+        finally:
+            before = ctx.metrics.get(PEAK)
+            ctx.metrics[PEAK] = max(sandbox.peak_bytes // MB, before if isinstance(before, int) else 0)
 
     def find(self, memory_mb: int) -> Sandbox:
         """The sandbox of this process for a memory limit, kept for the next call."""

@@ -50,9 +50,11 @@ def convert(
     done = [_LayerWriter(folder, number, layer, options, settings, target) for number, layer in enumerate(layers)]
     for writer in done:
         writer.run(progress)
+    kept = [writer for writer in done if writer.has_rows] or done[:1]  # of empty ones, the report of one is the error
     return Converted(
-        tables=tuple(table for writer in done for table in writer.tables()),
-        reports=tuple(writer.report() for writer in done),
+        tables=tuple(table for writer in kept for table in writer.tables()),
+        reports=tuple(writer.report() for writer in kept),
+        empty=tuple(writer.name for writer in done if writer not in kept),
         software={name: version(name) for name in SOFTWARE},
     )
 
@@ -76,6 +78,16 @@ class _LayerWriter:
         self._writers: dict[Family, ChunkWriter] = {}
         self._written: dict[Family, WrittenRows] = {}
 
+    @property
+    def name(self) -> str:
+        """The name of the layer."""
+        return self._layer.name
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether any row was written."""
+        return bool(self._written)
+
     def run(self, progress: Progress) -> None:
         """Read, clean and write all rows."""
         read = 0
@@ -87,8 +99,8 @@ class _LayerWriter:
         self._written = {family: writer.close() for family, writer in self._writers.items()}
 
     def report(self) -> LayerReport:
-        """What happened to the rows."""
-        return self._cleaner.report(sum(written.rows for written in self._written.values()))
+        """What happened to the rows; an error where none is left."""
+        return self._cleaner.report()
 
     def tables(self) -> Iterator[CleanedTable]:
         """The tables, one for each family."""

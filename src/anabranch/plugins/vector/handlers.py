@@ -105,7 +105,11 @@ def validate_and_clean(params: CleanParams, ctx: Context) -> Cleaned:
     tables = _name_tables(plan, converted.tables, ctx.job_id, folder)
     chunks = tuple(chunk for each, table in zip(converted.tables, tables, strict=True)
                    for chunk in _put_chunks(ctx, each, table, folder))  # fmt: skip
-    warnings = (*plan.warnings, *(line for layer in converted.reports for line in layer.warnings))
+    warnings = (
+        *plan.warnings,
+        *(line for layer in converted.reports for line in layer.warnings),
+        *(f"The layer {name} has no features, and was left out." for name in converted.empty),
+    )
     report = Report(
         source=params.source,
         sha256=staged.sha256,

@@ -12,7 +12,7 @@ from anabranch.errors import Permanent
 from anabranch.plugins.vector.convert import Progress
 from anabranch.plugins.vector.convert import convert as convert_file
 from anabranch.plugins.vector.models import AppendTarget, Converted, ReadOptions
-from anabranch.plugins.vector.reading.drivers import check_drivers
+from anabranch.plugins.vector.reading.ogr import check_drivers
 from anabranch.plugins.vector.settings import VectorSettings
 
 __all__ = ["convert"]

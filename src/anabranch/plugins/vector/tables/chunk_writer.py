@@ -46,9 +46,12 @@ class WrittenRows:
 class ChunkWriter:
     """Writes the rows of a table to files of about the same size."""
 
-    def __init__(self, folder: Path, name: str, columns: "Sequence[Column]", chunk_bytes: int) -> None:
+    def __init__(
+        self, folder: Path, name: str, columns: "Sequence[Column]", chunk_bytes: int, *, first_gid: int = 1
+    ) -> None:
         """Files are `{name}-00000.copy` and so on; one grows past `chunk_bytes` only by a row that is larger."""
         self._folder, self._name, self._columns, self._chunk_bytes = folder, name, columns, chunk_bytes
+        self._first_gid = first_gid
         self._chunks: list[str] = []
         self._chunk_rows: list[int] = []
         self._sha256 = hashlib.sha256()
@@ -59,11 +62,11 @@ class ChunkWriter:
         self._has_z = False
 
     def write(self, batch: "CleanBatch") -> None:
-        """Add rows; their numbers go on from those of the last batch, from 1."""
+        """Add rows; their numbers go on from those of the last batch."""
         for start in range(0, len(batch.geometry), ENCODED_ROWS):
             geometry = batch.geometry[start : start + ENCODED_ROWS]
             attributes = batch.attributes.slice(start, ENCODED_ROWS)
-            rows = encode_rows(geometry, attributes, self._columns, 1 + sum(self._chunk_rows))
+            rows = encode_rows(geometry, attributes, self._columns, self._first_gid + sum(self._chunk_rows))
             self._note(geometry)
             self._write_rows(offsets_of(rows), rows.buffers()[2])
 

@@ -1,0 +1,180 @@
+"""A vector file goes through the whole workflow: published exactly, or refused with nothing left."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import geopandas
+import psycopg
+import pytest
+from psycopg.rows import dict_row
+from shapely import LineString, Point, Polygon
+from shapely.geometry.base import BaseGeometry
+
+from anabranch.engine.model import JobState
+from anabranch.engine.read_models import JobDetail
+from anabranch.errors import InputError
+from tests.support.stack import Stack, open_stack
+from tests.support.waiting import PATIENCE_SECONDS
+
+pytestmark = pytest.mark.postgres
+
+BONN, COLOGNE, KIEL = Point(7.1, 50.7), Point(6.96, 50.94), Point(10.1, 54.3)
+
+
+@pytest.fixture
+def bronze(tmp_path: Path) -> Path:
+    folder = tmp_path / "bronze" / "in"
+    folder.mkdir(parents=True)
+    return folder
+
+
+@pytest.fixture
+async def stack(catalog_url: str, tmp_path: Path, bronze: Path) -> AsyncIterator[Stack]:
+    async with asyncio.timeout(PATIENCE_SECONDS), open_stack(catalog_url, tmp_path, []) as opened:
+        yield opened
+
+
+def write_layer(
+    path: Path, shapes: Sequence[BaseGeometry], crs: str = "EPSG:4326", layer: str | None = None, **columns: Any
+) -> None:
+    """A file of the format that its name says."""
+    frame = geopandas.GeoDataFrame(columns, geometry=list(shapes), crs="EPSG:4326").to_crs(crs)
+    frame.to_file(path, layer=layer, engine="pyogrio")
+
+
+async def publish(stack: Stack, name: str, **wishes: Any) -> JobDetail:
+    return await stack.run("process_vector", source=f"bronze://in/{name}", **wishes)
+
+
+def rows(url: str, query: str) -> list[dict[str, Any]]:
+    with psycopg.connect(url, row_factory=dict_row) as connection:
+        return connection.execute(query).fetchall()
+
+
+def names(url: str, view: str) -> list[str]:
+    return [row["name"] for row in rows(url, f"select name from geo.{view} order by gid")]
+
+
+def result_of(job: JobDetail) -> Any:  # as the workflow's output says
+    assert job.job.state is JobState.COMPLETED, job.job.error
+    return job.job.result
+
+
+async def test_v3_c1_a_layer_is_published_with_all_that_is_known_of_it(
+    stack: Stack, bronze: Path, catalog_url: str, tmp_path: Path
+) -> None:
+    write_layer(
+        bronze / "Städte.gpkg", [BONN, COLOGNE], "EPSG:25832", name=["Bonn", "Köln"], Order=[2**60, None]
+    )
+
+    result = result_of(await publish(stack, "Städte.gpkg", collection="places", datetime="2026-03-21T00:00:00Z"))
+
+    assert result["items"] == [{"collection": "places", "id": "stadte"}]
+    table, report = result["outputs"]
+    assert (table["kind"], table["href"], report["kind"]) == ("table", "geo.stadte", "report")
+    found = rows(catalog_url, "select gid, name, _order, st_x(geom) as x, st_y(geom) as y from geo.stadte order by gid")
+    assert [(row["gid"], row["name"], row["_order"]) for row in found] == [(1, "Bonn", 2**60), (2, "Köln", None)]
+    assert (found[0]["x"], found[0]["y"]) == (pytest.approx(7.1, abs=1e-9), pytest.approx(50.7, abs=1e-9))
+    (item,) = rows(catalog_url, "select document from app.catalog_items")
+    properties = item["document"]["properties"]
+    assert properties["table:row_count"] == 2
+    assert [column["name"] for column in properties["table:columns"]] == ["gid", "geom", "name", "_order"]
+    assert item["document"]["assets"]["data"]["href"] == "geo://stadte"
+    (layer,) = json.loads((tmp_path / report["href"].replace("://", "/")).read_text())["layers"]
+    assert (layer["rows"], layer["written"], layer["dropped"]) == (2, 2, {})
+    assert layer["crs"]["source"] == "EPSG:25832"
+    columns = "select col_description('geo.stadte'::regclass, 4) as said, obj_description('geo.stadte'::regclass) as of"
+    assert rows(catalog_url, columns)[0]["said"] == "Order in the source."
+
+
+async def test_v3_new_content_replaces_the_layer_and_the_old_one_can_be_brought_back(
+    stack: Stack, bronze: Path, catalog_url: str
+) -> None:
+    write_layer(bronze / "towns.geojson", [BONN], name=["Bonn"])
+    result_of(await publish(stack, "towns.geojson"))
+    write_layer(bronze / "other.fgb", [KIEL, COLOGNE], name=["Kiel", "Köln"])
+    result_of(await publish(stack, "other.fgb", table="towns"))
+    assert sorted(names(catalog_url, "towns")) == ["Kiel", "Köln"]
+
+
+async def test_v3_rows_are_added_in_one_commit_or_refused_with_nothing_written(
+    stack: Stack, bronze: Path, catalog_url: str
+) -> None:
+    write_layer(bronze / "towns.geojson", [BONN], name=["Bonn"], size=[2**40])
+    result_of(await publish(stack, "towns.geojson"))
+    write_layer(bronze / "more.geojson", [KIEL], size=[7], name=["Kiel"])
+    result_of(await publish(stack, "more.geojson", table="towns", mode="append"))
+    found = rows(catalog_url, "select gid, name, size from geo.towns order by gid")
+    assert [tuple(row.values()) for row in found] == [(1, "Bonn", 2**40), (2, "Kiel", 7)]
+    (item,) = rows(catalog_url, "select document from app.catalog_items")
+    assert item["document"]["properties"]["table:row_count"] == 2
+    assert item["document"]["bbox"] == [7.1, 50.7, 10.1, 54.3]
+
+    write_layer(bronze / "odd.geojson", [KIEL], label=["Kiel"], size=["large"])
+    refused = await publish(stack, "odd.geojson", table="towns", mode="append")
+    assert refused.job.error is not None
+    assert refused.job.error.code == "vector.append_columns"
+    assert "name is missing; label is not a column of the layer; size is text, not bigint" in refused.job.error.message
+    write_layer(bronze / "lines.geojson", [LineString([BONN, KIEL])], name=["way"], size=[1])
+    refused = await publish(stack, "lines.geojson", table="towns", mode="append")
+    assert refused.job.error is not None
+    assert "the file has lines, and geo.towns is of the type Point" in refused.job.error.message
+    assert names(catalog_url, "towns") == ["Bonn", "Kiel"]
+    unknown = await publish(stack, "more.geojson", table="nothing", mode="append")
+    assert unknown.job.error is not None
+    assert unknown.job.error.code == "vector.no_layer"
+
+
+async def test_several_layers_and_kinds_of_geometry_become_several_tables(
+    stack: Stack, bronze: Path, catalog_url: str
+) -> None:
+    square = Polygon([(7, 50), (8, 50), (8, 51), (7, 51)])
+    write_layer(bronze / "map.gpkg", [BONN], layer="towns", name=["Bonn"])
+    write_layer(bronze / "map.gpkg", [LineString([BONN, KIEL])], layer="roads", name=["way"])
+    result = result_of(await publish(stack, "map.gpkg"))
+    assert sorted(item["id"] for item in result["items"]) == ["map_roads", "map_towns"]
+    write_layer(bronze / "mixed.geojson", [BONN, square, KIEL], name=["a", "b", "c"])
+    result = result_of(await publish(stack, "mixed.geojson"))
+    assert sorted(item["id"] for item in result["items"]) == ["mixed_points", "mixed_polygons"]
+    assert names(catalog_url, "mixed_points") == ["a", "c"]
+    assert rows(catalog_url, "select distinct geometrytype(geom) as type from geo.mixed_polygons") == [
+        {"type": "MULTIPOLYGON"}
+    ]
+
+
+async def test_v1_what_is_dropped_and_repaired_is_reported(stack: Stack, bronze: Path, tmp_path: Path) -> None:
+    bow = Polygon([(7, 50), (8, 51), (8, 50), (7, 51)])
+    write_layer(bronze / "areas.geojson", [bow, Polygon(), bow.buffer(0)], name=["bow", "empty", "part"])
+    result = result_of(await publish(stack, "areas.geojson"))
+    (layer,) = json.loads((tmp_path / result["report"].replace("://", "/")).read_text())["layers"]
+    assert layer["rows"] == layer["written"] + sum(count["count"] for count in layer["dropped"].values()) == 3
+    assert layer["written"] == 2
+    assert sum(count["count"] for count in layer["changed"].values()) >= 1
+
+
+async def test_a_refused_file_leaves_nothing(stack: Stack, bronze: Path, catalog_url: str) -> None:
+    (bronze / "broken.geojson").write_text('{"type": "FeatureCollection", "features": [}')
+    (bronze / "empty.gpkg").touch()
+    for name in ("broken.geojson", "empty.gpkg"):
+        job = await publish(stack, name)
+        assert job.job.error is not None
+        assert job.job.error.code.startswith("vector.")
+    assert rows(catalog_url, "select name from app.layer_tables") == []
+    assert rows(catalog_url, "select id from app.catalog_items") == []
+    with pytest.raises(InputError, match="append needs `table`"):
+        await stack.submit("process_vector", source="bronze://in/x.gpkg", mode="append")
+    with pytest.raises(InputError, match="there is no CRS EPSG:1"):
+        await stack.submit("process_vector", source="bronze://in/x.gpkg", crs="EPSG:1")
+
+
+async def test_p6_nothing_is_visible_before_it_is_approved(stack: Stack, bronze: Path, catalog_url: str) -> None:
+    write_layer(bronze / "towns.geojson", [BONN], name=["Bonn"])
+    job = await stack.submit("process_vector", source="bronze://in/towns.geojson", approval=True)
+    await stack.until(job, lambda detail: any(node.is_waiting for node in detail.nodes))
+    assert rows(catalog_url, "select name from app.layers") == []
+    await stack.gateway.controls.signal(job, "review", {"approved": True}, "a reviewer")
+    result_of(await stack.wait(job))
+    assert names(catalog_url, "towns") == ["Bonn"]
