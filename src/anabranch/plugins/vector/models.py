@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     Geometries = npt.NDArray[np.object_]
 
 __all__ = [
-    "CleanBatch", "CleanedTable", "Column", "ColumnType", "Count", "CrsReport", "Family", "GeometryType", "LayerReport",
-    "Notes", "ReadOptions", "Sample", "SourceBatch", "SourceLayer",
+    "MAX_SAMPLES", "CleanBatch", "CleanedTable", "Column", "ColumnType", "Count", "CrsReport", "Family", "GeometryType",
+    "LayerReport", "Notes", "ReadOptions", "Sample", "SourceBatch", "SourceLayer",
 ]  # fmt: skip
 
 MAX_SAMPLES = 5
