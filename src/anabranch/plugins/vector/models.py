@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     Geometries = npt.NDArray[np.object_]
 
 __all__ = [
-    "AppendTarget", "CleanBatch", "CleanedTable", "Column", "ColumnType", "Converted", "Count", "CrsReport", "Family",
-    "GeometryType", "LayerReport", "Notes", "ReadOptions", "Sample", "SourceBatch", "SourceLayer",
+    "MAX_SAMPLES", "AppendTarget", "CleanBatch", "CleanedTable", "Column", "ColumnType", "Converted", "Count",
+    "CrsReport", "Family", "GeometryType", "LayerReport", "Notes", "ReadBatches", "ReadOptions", "Sample",
+    "SourceBatch", "SourceLayer",
 ]  # fmt: skip
 
 MAX_SAMPLES = 5

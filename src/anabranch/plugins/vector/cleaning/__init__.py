@@ -1,1 +1,1 @@
-"""Cleaning of rows: pure functions over arrays, each with a report of what it changed or dropped."""
+"""Cleaning of layers: small functions over arrays, in one order (V2), each noting what it changed or dropped (V1)."""

@@ -1,0 +1,197 @@
+"""Cleans the batches of a layer: geometries, then attributes, then a batch for each table (V1, V2)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import shapely
+
+from anabranch.errors import Permanent
+from anabranch.geo.boxes import Box
+from anabranch.plugins.vector.cleaning import shapes
+from anabranch.plugins.vector.cleaning.crs import WGS84, resolve_crs
+from anabranch.plugins.vector.cleaning.names import name_columns
+from anabranch.plugins.vector.cleaning.places import Placement
+from anabranch.plugins.vector.cleaning.reprojection import Reprojection
+from anabranch.plugins.vector.cleaning.rows import Rows
+from anabranch.plugins.vector.cleaning.types import ARROW_TYPES, find_type
+from anabranch.plugins.vector.cleaning.validity import repair
+from anabranch.plugins.vector.cleaning.values import Repairs, convert
+from anabranch.plugins.vector.cleaning.wkb import name_kind, read_wkb
+from anabranch.plugins.vector.models import (
+    CleanBatch,
+    Column,
+    Family,
+    GeometryType,
+    LayerReport,
+    Notes,
+    ReadOptions,
+    SourceBatch,
+    SourceLayer,
+)
+from anabranch.plugins.vector.settings import VectorSettings
+
+__all__ = ["Cleaner", "TableFacts"]
+
+MAX_NAMED_COLUMNS = 10
+NOWHERE = Box(np.inf, np.inf, -np.inf, -np.inf)
+
+
+@dataclass
+class TableFacts:
+    """What the rows of one table are like: their number, their types of geometry, and where they are."""
+
+    rows: int = 0
+    types: set[GeometryType] = field(default_factory=set)
+    has_z: bool = False
+    bounds: Box = NOWHERE
+
+    def add(self, geometry: "np.typing.NDArray[np.object_]") -> None:
+        """Count rows."""
+        west, south, east, north = shapely.total_bounds(geometry).tolist()
+        box = self.bounds
+        self.rows += len(geometry)
+        self.types |= shapes.name_types(geometry)
+        self.has_z = self.has_z or bool(shapely.has_z(geometry[:1]).any())
+        self.bounds = Box(min(box.west, west), min(box.south, south), max(box.east, east), max(box.north, north))
+
+
+class Cleaner:
+    """Cleans the rows of one layer, batch by batch; `report` ends it.
+
+    `dropped` is also for the reader of the layer: rows that it can't read are noted there.
+    """
+
+    def __init__(self, layer: SourceLayer, options: ReadOptions, settings: VectorSettings) -> None:
+        self.columns = _plan_columns(layer.schema, settings.vector_max_columns)
+        self.dropped = Notes()
+        self.changed = Notes()
+        self.tables: dict[Family, TableFacts] = {}
+        self._layer = layer
+        self._max_vertices = settings.vector_max_vertices
+        self._has_z: bool | None = None if options.keep_z else False
+        self._source = resolve_crs(layer, options)
+        self._reprojection = Reprojection(self._source.crs or WGS84)
+        self._placement = Placement(self._reprojection, guessed=self._source.crs is None)
+        self._schema = pa.schema([(column.name, ARROW_TYPES[column.type]) for column in self.columns])
+
+    def clean(self, batch: SourceBatch) -> Iterator[CleanBatch]:
+        """The rows of a batch that are left, for each table."""
+        dropped = self.dropped.total()
+        rows = self._clean_geometries(batch)
+        attributes = self._clean_attributes(batch, rows)
+        rows.note_changes(self.changed)
+        if len(rows) + self.dropped.total() - dropped != len(batch.rows):
+            raise _lost(self._layer.name)
+        dimensions = shapely.get_dimensions(rows.geometry)
+        for dimension, family in enumerate(shapes.FAMILIES):
+            if (found := _select(family, dimensions == dimension, rows, attributes)) is not None:
+                self.tables.setdefault(family, TableFacts()).add(found.geometry)
+                yield found
+
+    def report(self) -> LayerReport:
+        """What was found, changed and dropped; an error if nothing is left, or if the CRS can't be right."""
+        hints = self._placement.judge()
+        written, dropped = sum(table.rows for table in self.tables.values()), self.dropped.counts()
+        if not written:
+            raise _nothing_left(self._layer.name, {why: found.count for why, found in dropped.items()})
+        crs = self._reprojection.report(self._source)
+        return LayerReport(
+            layer=self._layer.name,
+            format=self._layer.format,
+            rows=written + self.dropped.total(),
+            written=written,
+            crs=crs,
+            columns=self.columns,
+            dropped=dropped,
+            changed=self.changed.counts(),
+            warnings=(*self._layer.warnings, *self._source.warnings, *self._warn(crs.missing_grids), *hints),
+            detected=self._layer.detected,
+        )
+
+    def _clean_geometries(self, batch: SourceBatch) -> Rows:
+        geometry, closed = read_wkb(batch.geometry)
+        rows = Rows(batch.rows, geometry, self.dropped)
+        rows.change(closed, "rings_closed")
+        null = batch.geometry.is_null().to_numpy(zero_copy_only=False)
+        left = rows.drop(null, "null_geometry")
+        missing = shapely.is_missing(geometry)[left]
+        rows.drop(missing, "unreadable_geometry", lambda place: name_kind(batch.geometry[rows.places[place]].as_py()))
+        shapes.drop_empty(rows)
+        shapes.check_vertices(rows, self._max_vertices)
+        shapes.flatten(rows)
+        shapes.drop_empty(rows)
+        self._force_dimensions(rows)
+        self._placement.place(rows)
+        repair(rows)
+        shapes.drop_empty(rows)
+        shapes.finish(rows)
+        return rows
+
+    def _force_dimensions(self, rows: Rows) -> None:
+        """Keep heights if they are asked for and the first rows have them: a table has them in all rows or in none."""
+        if self._has_z is None and len(rows):
+            self._has_z = bool(shapely.has_z(rows.geometry).any())
+        (shapes.force_3d if self._has_z else shapes.force_2d)(rows)
+
+    def _clean_attributes(self, batch: SourceBatch, rows: Rows) -> pa.RecordBatch:
+        source = batch.attributes
+        if len(rows) < len(batch.rows):
+            source = source.take(pa.array(rows.places))
+        repairs = Repairs(rows.numbers)
+        arrays = [convert(array, column, repairs) for array, column in zip(source.columns, self.columns, strict=True)]
+        repairs.note(self.changed)
+        if not arrays:  # without columns, a batch would forget how many rows it has
+            return source.select([])
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+    def _warn(self, grids: tuple[str, ...]) -> Iterator[str]:
+        if self._source.crs is None:
+            yield "The layer has no CRS; its values are degrees, and EPSG:4326 is used."
+        if grids:
+            yield f"The most accurate operation needs {', '.join(grids)}, which is not installed; the next one is used."
+        renamed = [f"{column.source} -> {column.name}" for column in self.columns if column.source != column.name]
+        if renamed:
+            more = f" and {len(renamed) - MAX_NAMED_COLUMNS} more" if len(renamed) > MAX_NAMED_COLUMNS else ""
+            yield f"Columns were renamed: {', '.join(renamed[:MAX_NAMED_COLUMNS])}{more}."
+
+
+def _plan_columns(schema: pa.Schema, limit: int) -> tuple[Column, ...]:
+    if len(schema) > limit:
+        raise Permanent(
+            f"the layer has {len(schema):,} columns, and {limit:,} are allowed",
+            code="vector.columns",
+            remedy="Remove columns, or divide the layer; PostgreSQL has a limit of 1,600.",
+        )
+    names = name_columns(schema.names)
+    return tuple(
+        Column(name=name, type=find_type(found), source=found.name) for name, found in zip(names, schema, strict=True)
+    )
+
+
+def _select(
+    family: Family, mask: "np.typing.NDArray[np.bool_]", rows: Rows, attributes: pa.RecordBatch
+) -> CleanBatch | None:
+    if not mask.any():
+        return None
+    if mask.all():
+        return CleanBatch(family, rows.numbers, rows.geometry, attributes)
+    return CleanBatch(family, rows.numbers[mask], rows.geometry[mask], attributes.filter(pa.array(mask)))
+
+
+def _lost(layer: str) -> Permanent:
+    return Permanent(
+        f"rows of the layer {layer} were lost while they were cleaned",
+        code="vector.rows_lost",
+        remedy="It is a bug in Anabranch: report it, with the file if you may.",
+    )
+
+
+def _nothing_left(layer: str, dropped: dict[str, int]) -> Permanent:
+    why = ", ".join(f"{count:,} {reason}" for reason, count in dropped.items())
+    return Permanent(
+        f"the layer {layer} has no features left: {why} were dropped" if why else f"the layer {layer} has no features",
+        code="vector.no_features",
+        remedy="Send a layer with features that have geometries; the message says what was dropped and why.",
+    )

@@ -1,0 +1,177 @@
+"""Where rows are: coordinates in EPSG:4326, within the globe (R1, V2)."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import shapely
+
+from anabranch.errors import Permanent
+from anabranch.geo.boxes import ANTIMERIDIAN, FULL_TURN, POLE
+from anabranch.plugins.vector.cleaning.antimeridian import NOISE_DEGREES, cut, wrap_points
+from anabranch.plugins.vector.cleaning.crs import missing_crs
+from anabranch.plugins.vector.cleaning.reprojection import Reprojection, is_inside
+from anabranch.plugins.vector.cleaning.rows import Rows
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Floats = npt.NDArray[np.float64]
+    Integers = npt.NDArray[np.intp]
+    Mask = npt.NDArray[np.bool_]
+
+__all__ = ["Placement"]
+
+MOST = 0.5
+EVIDENT = 0.9
+
+
+class Placement:
+    """Places the rows of a layer on the globe, and judges at its end whether its CRS can be right.
+
+    `guessed` is whether the layer has no CRS, so that its values must show that they are degrees.
+    """
+
+    def __init__(self, reprojection: Reprojection, *, guessed: bool) -> None:
+        self._reprojection = reprojection
+        self._guessed = guessed
+        self._has_fractions = False
+        self._rows = self._outside = self._fit_swapped = self._elsewhere = 0
+
+    def place(self, rows: Rows) -> None:
+        """Reproject rows, drop those that are not on the globe, and cut those that cross the antimeridian."""
+        source, index = _read_coordinates(rows)
+        self._rows += len(rows)
+        if self._guessed:
+            self._check_guess(source)
+        degrees = self._reprojection.to_degrees(source[:, :2])
+        self._look_for_swapped(source, degrees, index)
+        degrees, index = self._drop_outside(rows, source, degrees, index)
+        self._reprojection.remember(degrees)
+        if len(rows):
+            self._move(rows, degrees, index)
+
+    def judge(self) -> list[str]:
+        """Warnings of the layer; an error if it can't be where its CRS says."""
+        if self._guessed and self._rows and not self._has_fractions:
+            raise missing_crs("all of its coordinates are integers")
+        if self._elsewhere > MOST * self._rows or self._is_swapped():
+            raise Permanent(
+                f"x and y are swapped: with its first coordinate as y, the layer is where {self._crs_name} is used; "
+                "as it is, it is not",
+                code="vector.axes",
+                remedy="Write x (or longitude) before y (or latitude); for CSV, set `lon` and `lat` the other way.",
+            )
+        if self._outside > MOST * self._rows:
+            raise Permanent(
+                f"{self._outside:,} of {self._rows:,} rows are not on Earth in {self._crs_name}",
+                code="vector.coordinates",
+                remedy="Check whether the CRS is right, and set `crs` if the file has none.",
+            )
+        if self._fit_swapped:
+            return [f"{self._fit_swapped:,} of the rows out of range would fit if x and y were swapped."]
+        return []
+
+    @property
+    def _crs_name(self) -> str:
+        return self._reprojection.crs.name[:60]
+
+    def _is_swapped(self) -> bool:
+        return self._outside > MOST * self._rows and self._fit_swapped >= EVIDENT * self._outside
+
+    def _check_guess(self, source: "Floats") -> None:
+        (west, south), (east, north) = source[:, :2].min(axis=0).tolist(), source[:, :2].max(axis=0).tolist()
+        if max(-west, east) > ANTIMERIDIAN or max(-south, north) > POLE:
+            raise missing_crs(f"its coordinates go from {west:.9g} {south:.9g} to {east:.9g} {north:.9g}")
+        self._has_fractions = self._has_fractions or bool((source[:, :2] % 1 != 0).any())
+
+    def _look_for_swapped(self, source: "Floats", degrees: "Floats", index: "Integers") -> None:
+        """Count rows that are not where the CRS is used, but would be with x and y swapped."""
+        area = self._reprojection.area
+        if area is None or not len(index):
+            return
+        first = np.flatnonzero(np.diff(index, prepend=-1))
+        away = ~is_inside(area, degrees[first])
+        if away.mean() > MOST:
+            swapped = self._reprojection.to_degrees(source[first[away]][:, 1::-1])
+            self._elsewhere += int(is_inside(area, swapped).sum())
+
+    def _drop_outside(
+        self, rows: Rows, source: "Floats", degrees: "Floats", index: "Integers"
+    ) -> tuple["Floats", "Integers"]:
+        lons, lats = degrees[:, 0], degrees[:, 1]
+        # NaN and infinite are not below either.
+        inside = (np.abs(lons) <= FULL_TURN) & (np.abs(lats) <= POLE + NOISE_DEGREES)
+        if inside.all():
+            return degrees, index
+        outside = np.zeros(len(rows), bool)
+        outside[index[~inside]] = True
+        bad = np.flatnonzero(~inside)
+        if self._reprojection.is_geographic:
+            fits = (np.abs(source[:, 0]) <= POLE) & (np.abs(source[:, 1]) <= ANTIMERIDIAN)
+            self._fit_swapped += len(np.setdiff1d(index[bad], index[~fits]))
+        self._outside += int(outside.sum())
+        firsts = dict(zip(index[bad][::-1].tolist(), bad[::-1].tolist(), strict=True))
+        left = rows.drop(outside, "out_of_range", lambda place: _describe(source[firsts[place]]))
+        kept = left[index]
+        return degrees[kept], (np.cumsum(left) - 1)[index[kept]]
+
+    def _move(self, rows: Rows, degrees: "Floats", index: "Integers") -> None:
+        lons = degrees[:, 0]
+        np.clip(degrees[:, 1], -POLE, POLE, out=degrees[:, 1])
+        whole = lons.min() >= -ANTIMERIDIAN and lons.max() <= ANTIMERIDIAN
+        source = rows.geometry
+        if self._reprojection.is_needed:
+            rows.geometry = _write(rows, degrees)
+        if whole and np.ptp(lons) <= ANTIMERIDIAN:
+            return
+        starts = np.flatnonzero(np.diff(index, prepend=-1))
+        west, east = np.minimum.reduceat(lons, starts), np.maximum.reduceat(lons, starts)
+        is_point = shapely.get_dimensions(rows.geometry) == 0
+        wide = ~is_point & (east - west > ANTIMERIDIAN)
+        inside = (west >= -ANTIMERIDIAN) & (east <= ANTIMERIDIAN)
+        laps = np.where(is_point | wide | inside, 0, np.floor((west + ANTIMERIDIAN) / FULL_TURN))
+        crosses = wide | (~is_point & (east > FULL_TURN * laps + ANTIMERIDIAN + NOISE_DEGREES))
+        shifted = np.where(is_point[index], wrap_points(lons), lons - FULL_TURN * np.where(crosses, 0, laps)[index])
+        moved = shifted != lons
+        if moved.any():
+            degrees[:, 0] = shifted
+            rows.geometry = _write(rows, degrees)
+            rows.change(np.isin(np.arange(len(rows)), index[moved]), "longitude_shifted")
+        self._cut(rows, source, crosses)
+
+    def _cut(self, rows: Rows, source: "npt.NDArray[np.object_]", crosses: "Mask") -> None:
+        projected = not self._reprojection.is_geographic
+        locate = self._reprojection.to_degrees if projected else None
+        changed = np.zeros(len(rows), bool)
+        for place in np.flatnonzero(crosses):
+            found = cut(rows.geometry[place], source[place] if projected else None, locate)
+            changed[place] = found is not rows.geometry[place]
+            rows.geometry[place] = found
+        rows.change(changed, "antimeridian", lambda place: f"{len(shapely.get_parts(rows.geometry[place]))} parts")
+
+
+def _read_coordinates(rows: Rows) -> tuple["Floats", "Integers"]:
+    """The coordinates of rows and the places of these; rows with any that is not finite are dropped."""
+    has_z = bool(shapely.has_z(rows.geometry[:1]).any())
+    points, index = shapely.get_coordinates(rows.geometry, include_z=has_z, return_index=True)
+    finite = np.isfinite(points[:, :2]).all(axis=1)
+    if finite.all():
+        return points, index
+    broken = np.zeros(len(rows), bool)
+    broken[index[~finite]] = True
+    left = rows.drop(broken, "not_finite")
+    kept = left[index]
+    return points[kept], (np.cumsum(left) - 1)[index[kept]]
+
+
+def _write(rows: Rows, degrees: "Floats") -> "npt.NDArray[np.object_]":
+    """Geometries with other longitudes and latitudes, and their heights."""
+    geometry = rows.geometry.copy()
+    if shapely.has_z(geometry[:1]).any():
+        heights = shapely.get_coordinates(geometry, include_z=True)[:, 2:]
+        degrees = np.concatenate([degrees, heights], axis=1)
+    return np.asarray(shapely.set_coordinates(geometry, degrees))
+
+
+def _describe(point: "Floats") -> str:
+    return f"x {point[0]:.10g}, y {point[1]:.10g}"

@@ -1,0 +1,127 @@
+"""Geometries of a table: of one dimension, without M, in multi types, and with their rings in RFC 7946's order."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import shapely
+from shapely import GeometryType as Kind
+
+from anabranch.errors import Permanent
+from anabranch.plugins.vector.cleaning.rows import Rows
+from anabranch.plugins.vector.models import Family, GeometryType
+
+if TYPE_CHECKING:
+    from anabranch.plugins.vector.models import Geometries
+
+__all__ = [
+    "FAMILIES",
+    "check_vertices",
+    "collect",
+    "drop_empty",
+    "finish",
+    "flatten",
+    "force_2d",
+    "force_3d",
+    "name_types",
+]
+
+FAMILIES = (Family.POINT, Family.LINE, Family.POLYGON)  # by dimension
+_COLLECT = (shapely.multipoints, shapely.multilinestrings, shapely.multipolygons)
+_SINGLE = (None, Kind.LINESTRING, Kind.POLYGON)
+_NAMES: dict[int, GeometryType] = {
+    Kind.POINT: "Point",
+    Kind.MULTIPOINT: "MultiPoint",
+    Kind.MULTILINESTRING: "MultiLineString",
+    Kind.MULTIPOLYGON: "MultiPolygon",
+}
+
+
+def drop_empty(rows: Rows) -> None:
+    """Drop rows whose geometries are empty."""
+    rows.drop(shapely.is_empty(rows.geometry), "empty_geometry")
+
+
+def check_vertices(rows: Rows, limit: int) -> None:
+    """Refuse a layer with a feature of more vertices than the limit."""
+    counts = shapely.get_num_coordinates(rows.geometry)
+    if len(counts) and counts.max() > limit:
+        place = int(counts.argmax())
+        raise Permanent(
+            f"the feature of row {rows.numbers[place]} has {counts[place]:,} vertices, and {limit:,} are allowed",
+            code="vector.vertices",
+            remedy="Simplify the feature or divide it, or raise the setting `vector_max_vertices`.",
+        )
+
+
+def flatten(rows: Rows) -> None:
+    """Of collections, keep the parts of the highest dimension."""
+    collections = shapely.get_type_id(rows.geometry) == Kind.GEOMETRYCOLLECTION
+    lost = np.zeros(len(rows), bool)
+    for place in np.flatnonzero(collections):
+        dimensions = shapely.get_dimensions(_explode(rows.geometry[place]))
+        rows.geometry[place] = collect(rows.geometry[place], dimensions.max(initial=0))
+        lost[place] = np.ptp(dimensions) > 0 if len(dimensions) else False
+    rows.change(collections & ~lost, "collection_flattened")
+    rows.change(lost, "collection_parts_lost", lambda place: f"kept: {rows.geometry[place].geom_type}")
+
+
+def collect(geometry: shapely.Geometry, dimension: int) -> shapely.Geometry:
+    """The parts of a collection that have a dimension, as one geometry."""
+    parts = _explode(geometry)
+    return _COLLECT[dimension](parts[shapely.get_dimensions(parts) == dimension])
+
+
+def _explode(geometry: shapely.Geometry) -> "Geometries":
+    """The single parts of a collection, without those that are empty."""
+    parts = np.array([geometry], object)
+    while (shapely.get_type_id(parts) >= Kind.MULTIPOINT).any():
+        parts = shapely.get_parts(parts)
+    return np.asarray(parts[~shapely.is_empty(parts)])
+
+
+def force_2d(rows: Rows) -> None:
+    """Remove heights and measures."""
+    has_z, has_m = shapely.has_z(rows.geometry), shapely.has_m(rows.geometry)
+    flat = has_z | has_m
+    if flat.any():
+        rows.geometry[flat] = shapely.force_2d(rows.geometry[flat])
+        rows.change(has_z, "z_dropped")
+        rows.change(has_m, "m_dropped")
+
+
+def force_3d(rows: Rows) -> None:
+    """Remove measures, and give all rows heights that are numbers."""
+    has_z, has_m = shapely.has_z(rows.geometry), shapely.has_m(rows.geometry)
+    if has_m.any():  # GEOS forgets heights where it is asked to force three dimensions
+        rows.geometry[has_m] = shapely.from_wkb(shapely.to_wkb(rows.geometry[has_m], output_dimension=3))
+        measured = has_m & ~has_z
+        rows.geometry[measured] = shapely.force_2d(rows.geometry[measured])
+        rows.change(has_m, "m_dropped")
+    if not has_z.all():
+        rows.geometry[~has_z] = shapely.force_3d(rows.geometry[~has_z])
+        rows.change(~has_z, "z_added")
+    points, index = shapely.get_coordinates(rows.geometry, include_z=True, return_index=True)
+    broken = ~np.isfinite(points[:, 2])
+    if broken.any():
+        points[broken, 2] = 0.0
+        rows.geometry = shapely.set_coordinates(rows.geometry, points)
+        rows.change(np.isin(np.arange(len(rows)), index[broken]), "z_not_finite")
+
+
+def finish(rows: Rows) -> None:
+    """Promote lines and polygons to multi types, and orient rings: outer ones counter-clockwise."""
+    kinds = shapely.get_type_id(rows.geometry)
+    before = rows.geometry
+    if (kinds == Kind.POLYGON).any() or (kinds == Kind.MULTIPOLYGON).any():
+        rows.geometry = shapely.orient_polygons(before)
+        turned = ~shapely.equals_identical(before, rows.geometry)
+        rows.change(turned & ~rows.were_changed("antimeridian", "repaired"), "rings_oriented")
+    for dimension in (1, 2):
+        single = kinds == _SINGLE[dimension]
+        if single.any():
+            rows.geometry[single] = _COLLECT[dimension](rows.geometry[single], indices=np.arange(single.sum()))
+
+
+def name_types(geometry: "Geometries") -> set[GeometryType]:
+    """The types of geometries."""
+    return {_NAMES[kind] for kind in np.unique(shapely.get_type_id(geometry)).tolist()}
