@@ -1,11 +1,12 @@
-"""Hides secrets in texts that others wrote, such as the messages of drivers."""
+"""What messages may show of texts that others wrote: no secrets, and only what can be printed."""
 
 import re
 from collections.abc import Callable
 
-__all__ = ["KEY", "hide_secrets"]
+__all__ = ["KEY", "hide_secrets", "show_text"]
 
 Found = re.Match[str]
+MAX_TEXT_CHARS = 80
 
 KEY = re.compile(r"anb_([0-9a-f]{12})_([0-9a-f]{64})")
 # All of these take linear time: a handler's text may be long, and untrusted.
@@ -24,6 +25,12 @@ def hide_secrets(text: str) -> str:
     for pattern, hide in HIDDEN:
         text = pattern.sub(hide, text)
     return text
+
+
+def show_text(text: str) -> str:
+    """A text of a file or a caller as messages may have it: printable, and not long."""
+    plain = "".join(letter if letter.isprintable() else "?" for letter in text[: MAX_TEXT_CHARS + 1])
+    return plain if len(plain) <= MAX_TEXT_CHARS else plain[: MAX_TEXT_CHARS - 1] + "…"
 
 
 def _hide_user(found: Found) -> str:

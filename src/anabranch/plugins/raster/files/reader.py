@@ -10,8 +10,9 @@ from rasterio.errors import NodataShadowWarning, NotGeoreferencedWarning, Raster
 from rasterio.io import DatasetReader
 
 from anabranch.errors import Permanent
+from anabranch.geo.gdal_environment import CACHE_DIVISOR
 from anabranch.plugins.raster.files.codecs import gdal_message, missing_codec
-from anabranch.plugins.raster.files.drivers import ALLOWED, CACHE_DIVISOR
+from anabranch.plugins.raster.files.drivers import ALLOWED
 from anabranch.plugins.raster.files.magic_bytes import FileFormat, identify_format
 from anabranch.plugins.raster.files.one_file import OneFile
 from anabranch.plugins.raster.files.source import Source

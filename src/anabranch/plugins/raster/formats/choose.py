@@ -5,12 +5,12 @@ from datetime import UTC, datetime
 
 from anabranch.errors import Permanent
 from anabranch.plugins.raster.formats.contents import Step, Variable
+from anabranch.redaction import show_text
 
-__all__ = ["ALL_TIMES", "choose_steps", "choose_variable", "show_text"]
+__all__ = ["ALL_TIMES", "choose_steps", "choose_variable"]
 
 ALL_TIMES = "all"
 MAX_LISTED = 20
-MAX_TEXT_CHARS = 80
 
 
 def choose_variable(name: str, variables: Sequence[Variable], wanted: str | None) -> Variable:
@@ -47,12 +47,6 @@ def choose_steps(name: str, variable: Variable, wanted: str | None) -> tuple[Ste
         code="raster.time",
         remedy=f"Set `time` to one of them, like `{labels[0]}`, or to `{ALL_TIMES}` for one item with a band for each.",
     )
-
-
-def show_text(text: str) -> str:
-    """A text of a file or a caller as messages may have it: printable, and not long."""
-    plain = "".join(letter if letter.isprintable() else "?" for letter in text[: MAX_TEXT_CHARS + 1])
-    return plain if len(plain) <= MAX_TEXT_CHARS else plain[: MAX_TEXT_CHARS - 1] + "…"
 
 
 def _match(steps: Sequence[Step], wanted: str | None) -> tuple[Step, ...]:

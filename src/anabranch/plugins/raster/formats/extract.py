@@ -18,13 +18,14 @@ from anabranch.plugins.raster.files.magic_bytes import FileFormat
 from anabranch.plugins.raster.files.reader import bounded, identify_file, open_as, open_raster
 from anabranch.plugins.raster.files.source import Source
 from anabranch.plugins.raster.formats.archive import Unpacked, unpack
-from anabranch.plugins.raster.formats.choose import ALL_TIMES, choose_steps, choose_variable, show_text
+from anabranch.plugins.raster.formats.choose import ALL_TIMES, choose_steps, choose_variable
 from anabranch.plugins.raster.formats.contents import Step, Variable, list_variables, read_units
 from anabranch.plugins.raster.formats.geotiff import Copy, Progress, compare_geotiff, write_geotiff
 from anabranch.plugins.raster.formats.models import Choice, Extracted, TimeSteps, UsedSidecars
 from anabranch.plugins.raster.formats.sidecars import Additions, read_additions
 from anabranch.plugins.raster.models import Notice, Origin, Sidecar, Times
 from anabranch.plugins.raster.settings import RasterSettings
+from anabranch.redaction import show_text
 
 __all__ = ["extract", "find_used_sidecars", "list_times"]
 

@@ -16,9 +16,9 @@ from anabranch.geo.aux_xml import AuxMetadata, read_aux
 from anabranch.geo.sidecar_names import SidecarKind
 from anabranch.plugins.raster.checks.bands import fits, mask_kind
 from anabranch.plugins.raster.files.reader import open_raster
-from anabranch.plugins.raster.formats.choose import show_text
 from anabranch.plugins.raster.formats.contents import read_units
 from anabranch.plugins.raster.models import Notice
+from anabranch.redaction import show_text
 
 __all__ = ["Additions", "read_additions"]
 
