@@ -7,10 +7,29 @@ from typing import TypeVar
 
 from pydantic import BaseModel, JsonValue
 
-__all__ = ["NDJSON", "read_lines", "write_lines"]
+from anabranch.storage.task_storage import TaskStorage
+from anabranch.strict_model import StrictModel
+
+__all__ = ["NDJSON", "Output", "put_output", "read_lines", "write_lines"]
 
 NDJSON = "application/x-ndjson"
 Line = TypeVar("Line", bound=BaseModel)
+
+
+class Output(StrictModel):
+    """A file that a job wrote."""
+
+    kind: str
+    href: str
+    media_type: str
+    size: int
+    sha256: str
+
+
+def put_output(storage: TaskStorage, path: Path, kind: str) -> Output:
+    """A list as an output of the job."""
+    made = storage.put(path, media_type=NDJSON)
+    return Output(kind=kind, href=made.address, media_type=NDJSON, size=made.size, sha256=made.sha256)
 
 
 def write_lines(

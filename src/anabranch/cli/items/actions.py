@@ -12,7 +12,15 @@ from anabranch.cli.jobs.follow import call_as_declared, follow, note_existing, p
 from anabranch.cli.jobs.parameters import read_parameters
 from anabranch.cli.jobs.uploads import Uploads
 from anabranch.cli.terminal.options import Json, ParameterList, Timeout, Yes
-from anabranch.cli.terminal.output import ago, format_size, print_json, print_line, print_result, print_table
+from anabranch.cli.terminal.output import (
+    ago,
+    format_size,
+    print_json,
+    print_line,
+    print_list,
+    print_result,
+    print_table,
+)
 from anabranch.client import ItemChange, Publication
 
 __all__ = ["remove_collection", "replace", "restore", "rollback", "show_history", "show_item", "unpublish"]
@@ -45,17 +53,7 @@ def show_history(item: ItemName, json: Json = False) -> None:
     """Show the history of an item: what was done, by whom, when and why."""
     with connect() as client:
         found = list(client.publications(*split_name(item)))
-    if json:
-        print_json(found)
-        return
-    rows = (
-        [
-            f"{one.number}{' *' if one.current else ''}", one.action, "-" if one.shows is None else str(one.shows),
-            ago(one.at), one.actor, _spell_kept(one), one.reason or "",
-        ]
-        for one in found
-    )  # fmt: skip
-    print_table(["number", "action", "shows", "when", "by", "kept", "reason"], rows)
+    print_list(found, ["number", "action", "shows", "when", "by", "kept", "reason"], _row, json=json)
 
 
 def unpublish(
@@ -142,6 +140,13 @@ def remove_collection(
     with connect() as client:
         removed = client.remove_collection(collection)
     print_result(removed.raw, f"removed collection {removed.collection}", json=json)
+
+
+def _row(one: Publication) -> list[str]:
+    return [
+        f"{one.number}{' *' if one.current else ''}", one.action, "-" if one.shows is None else str(one.shows),
+        ago(one.at), one.actor, _spell_kept(one), one.reason or "",
+    ]  # fmt: skip
 
 
 def _spell_kept(one: Publication) -> str:

@@ -1,5 +1,6 @@
 """`items`: what is published."""
 
+from functools import partial
 from itertools import islice
 from typing import Annotated
 
@@ -8,7 +9,7 @@ import typer
 from anabranch.cli.connection import connect
 from anabranch.cli.exit_codes import UsageError
 from anabranch.cli.terminal.options import Json
-from anabranch.cli.terminal.output import ago, escape, note, print_json, print_table
+from anabranch.cli.terminal.output import ago, escape, note, print_json, print_list
 from anabranch.contract.catalog import PublishedItem
 
 __all__ = ["ItemName", "list_items", "print_manifest", "split_name"]
@@ -35,14 +36,7 @@ def list_items(
         job_id = None if job is None else client.job(job).job_id
         found = client.published_items(collection, job_id=job_id, made_by=made_by, older_than=older_than)
         items = list(islice(found, limit + 1))
-    if json:
-        print_json(items[:limit])
-    else:
-        rows = (
-            [f"{item.collection}/{item.id}", item.job_id[:12], ago(item.published_at), _spell_handlers(item, made_by)]
-            for item in items[:limit]
-        )
-        print_table(["item", "job", "published", "made by"], rows)
+    print_list(items[:limit], ["item", "job", "published", "made by"], partial(_row, made_by=made_by), json=json)
     if collection is not None and not items:
         note(f"collection {escape(repr(collection))} has no such items; `anabranch items list` shows those of all")
     if len(items) > limit:
@@ -61,6 +55,11 @@ def split_name(name: str) -> tuple[str, str]:
     if not (collection and item):
         raise UsageError("usage", f"{name!r} is not COLLECTION/ITEM", remedy="`anabranch items list` shows the names.")
     return collection, item
+
+
+def _row(item: PublishedItem, made_by: str | None) -> list[str]:
+    handlers = _spell_handlers(item, made_by)
+    return [f"{item.collection}/{item.id}", item.job_id[:12], ago(item.published_at), handlers]
 
 
 def _spell_handlers(item: PublishedItem, only: str | None) -> str:

@@ -7,7 +7,7 @@ from anabranch.adapters.postgres.store.keys import open_keys
 from anabranch.cli.connection import connect, database_url
 from anabranch.cli.setup import prepare
 from anabranch.cli.terminal.options import Json
-from anabranch.cli.terminal.output import ago, print_json, print_result, print_table
+from anabranch.cli.terminal.output import ago, print_list, print_result
 from anabranch.manifests.signing_key import SigningKey
 
 __all__ = ["list_signing_keys", "rotate"]
@@ -17,12 +17,8 @@ def list_signing_keys(json: Json = False) -> None:
     """List the public keys that signed manifests."""
     with connect() as client:
         keys = client.signing_keys()
-    if json:
-        print_json(keys)
-        return
-    print_table(
-        ["id", "first used", "retired"], ([key.id, ago(key.first_used_at), ago(key.retired_at)] for key in keys)
-    )
+    head = ["id", "first used", "retired"]
+    print_list(keys, head, lambda key: [key.id, ago(key.first_used_at), ago(key.retired_at)], json=json)
 
 
 def rotate(json: Json = False) -> None:

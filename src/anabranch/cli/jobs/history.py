@@ -14,7 +14,7 @@ from anabranch.cli.jobs.follow_events import new_events
 from anabranch.cli.jobs.follow_logs import LogFilter, new_logs
 from anabranch.cli.jobs.log_lines import Level, LineFilter, read_filter
 from anabranch.cli.terminal.options import After, All, Follow, JobId, Json
-from anabranch.cli.terminal.output import cut, escape, note, print_json, print_line, print_row, print_table
+from anabranch.cli.terminal.output import cut, escape, note, print_json, print_line, print_page, print_row
 from anabranch.client import Event, JobStatus, Log
 
 __all__ = ["events", "logs"]
@@ -40,12 +40,7 @@ def events(
                 print_json(event, indent=None)
             return
         page = client.events(job, limit=limit, after=after)
-    if json:
-        print_json(page.items)
-    else:
-        print_table(["time", "event", "node", "by", "what"], map(_row, page.items))
-    if page.next:
-        note(f"next page: --after {page.next}")
+    print_page(page, ["time", "event", "node", "by", "what"], _row, json=json, option="--after")
 
 
 def logs(

@@ -16,6 +16,7 @@ from anabranch.cli.terminal.output import (
     format_progress,
     note,
     print_json,
+    print_page,
     print_table,
     span,
 )
@@ -74,12 +75,7 @@ def tasks(
                 print_json(task, indent=None)
             return
         page = client.tasks(job, node=node, status=status, limit=limit, after=after)
-    if json:
-        print_json(page.items)
-    else:
-        print_table(["node", "index", "status", "attempts", "took", "result"], map(_row, page))
-    if page.next:
-        note(f"next page: --after {page.next}")
+    print_page(page, ["node", "index", "status", "attempts", "took", "result"], _row, json=json, option="--after")
 
 
 def _warn_if_unknown(client: Client, workflow: str) -> None:

@@ -1,5 +1,6 @@
 """`queues` and `limits`: how many tasks wait, and how many may run at once."""
 
+from operator import attrgetter
 from typing import Annotated
 
 import typer
@@ -7,7 +8,7 @@ import typer
 from anabranch.cli.connection import connect
 from anabranch.cli.terminal.completers import complete_queue
 from anabranch.cli.terminal.options import Json
-from anabranch.cli.terminal.output import age, note, print_json, print_result, print_table
+from anabranch.cli.terminal.output import age, note, print_list, print_result
 from anabranch.engine.model import LimitKind
 
 __all__ = ["list_limits", "list_queues", "pause", "pause_queue", "remove_limit", "resume", "resume_queue", "set_limit"]
@@ -23,12 +24,9 @@ def list_queues(json: Json = False) -> None:
     """List the queues that have tasks, workers or limits."""
     with connect() as client:
         found = client.queues()
-    if json:
-        print_json(found)
-        return
-    facts = ("name", "ready", "running", "workers", "most")
-    rows = ([*(getattr(one, name) for name in facts), "paused" if one.paused else None, one.reason] for one in found)
-    print_table(["queue", *facts[1:], "state", "reason"], rows)
+    facts = attrgetter("name", "ready", "running", "workers", "most")
+    head = ["queue", "ready", "running", "workers", "most", "state", "reason"]
+    print_list(found, head, lambda one: [*facts(one), "paused" if one.paused else None, one.reason], json=json)
 
 
 def pause_queue(queue: Queue, reason: Reason = "", json: Json = False) -> None:
@@ -45,11 +43,8 @@ def list_limits(json: Json = False) -> None:
     """List limits and pauses."""
     with connect() as client:
         found = client.limits()
-    if json:
-        print_json(found)
-        return
     facts = ("kind", "name", "most", "paused", "reason", "set_by")
-    print_table([*facts, "age"], ([*(getattr(one, name) for name in facts), age(one.set_at)] for one in found))
+    print_list(found, [*facts, "age"], lambda one: [*attrgetter(*facts)(one), age(one.set_at)], json=json)
 
 
 def set_limit(

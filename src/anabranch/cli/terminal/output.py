@@ -4,12 +4,12 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from anabranch.contract.answer import Answer
+from anabranch.contract.answer import Answer, Page
 from anabranch.durations import spell_duration
 
 if TYPE_CHECKING:
@@ -31,12 +31,16 @@ __all__ = [
     "print_findings",
     "print_json",
     "print_line",
+    "print_list",
+    "print_page",
     "print_result",
     "print_row",
     "print_table",
     "span",
     "wants_colour",
 ]
+
+Found = TypeVar("Found")
 
 MAX_CELL_WIDTH = 80
 # Characters that move the cursor, change colours or reverse the text direction could display false text.
@@ -100,6 +104,25 @@ def print_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     widths = [max(map(len, column)) for column in zip(head, *cells, strict=True)]
     for row in ([name.upper() for name in head], *cells):
         print_row(row, widths)
+
+
+def print_list(
+    found: Sequence[Found], head: Sequence[str], row: Callable[[Found], Sequence[object]], *, json: bool
+) -> None:
+    """Print what was found: as JSON, or a row of a table for each."""
+    if json:
+        print_json(found)
+    else:
+        print_table(head, map(row, found))
+
+
+def print_page(
+    page: Page[Found], head: Sequence[str], row: Callable[[Found], Sequence[object]], *, json: bool, option: str
+) -> None:
+    """Print a page of a list, and the option that gives the next one."""
+    print_list(page.items, head, row, json=json)
+    if page.next:
+        note(f"next page: {option} {page.next}")
 
 
 def print_row(row: Sequence[object], widths: Sequence[int]) -> None:

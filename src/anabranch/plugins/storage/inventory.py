@@ -13,9 +13,8 @@ from anabranch.engine.worker.handler import handler
 from anabranch.errors import AnabranchError
 from anabranch.plugins.storage.handlers import MAX_FILES, File
 from anabranch.plugins.storage.kinds import HEAD_BYTES, Kind, choose_main, classify, sidecar_stem, sidecar_suffix
-from anabranch.plugins.storage.outputs import put_output
 from anabranch.plugins.storage.tally import Entry, Inventory, Proposal, Tally
-from anabranch.storage.ndjson import read_lines, write_lines
+from anabranch.storage.ndjson import put_output, read_lines, write_lines
 from anabranch.storage.task_storage import TaskStorage
 from anabranch.strict_model import StrictModel
 
@@ -92,13 +91,13 @@ def total_inventory(params: TotalParams, ctx: Context) -> Inventory:
         groups.add(entry)
     listed = write_lines(ctx.scratch / "inventory.ndjson", map(groups.pair, read_lines(paths, Entry)))
     proposals = groups.proposals
-    outputs = [put_output(ctx, listed, "inventory")]
+    outputs = [put_output(ctx.storage, listed, "inventory")]
     if params.geospatial:
         rasters: Iterator[dict[str, JsonValue]] = (
             {"source": each.source} for each in proposals.values() if each.kind is Kind.RASTER
         )
         written = write_lines(ctx.scratch / "submissions.ndjson", rasters)
-        outputs.append(put_output(ctx, written, "submissions"))
+        outputs.append(put_output(ctx.storage, written, "submissions"))
     return tally.finish(
         more=params.more, proposed=len(proposals), proposals=[*proposals.values()][:MAX_SHOWN], outputs=outputs
     )

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from anabranch.plugins.storage.handlers import File
 from anabranch.plugins.storage.kinds import Kind
-from anabranch.plugins.storage.outputs import Output
+from anabranch.storage.ndjson import Output
 from anabranch.strict_model import StrictModel
 
 __all__ = ["Entry", "Inventory", "Proposal", "Tally"]

@@ -11,7 +11,7 @@ from anabranch.errors import AnabranchError
 from anabranch.plugins.raster.checks.faults import is_fault_of_file
 from anabranch.plugins.raster.formats.sources import open_ranges
 from anabranch.plugins.raster.handlers import QUEUE, require_own_outputs
-from anabranch.plugins.raster.item.publication import COG_TYPE, describe_band, find_span
+from anabranch.plugins.raster.item.publication import COG_TYPE, build_item, find_span
 from anabranch.plugins.raster.models import Described
 from anabranch.plugins.raster.sandbox_calls import run_in_sandbox
 from anabranch.plugins.raster.settings import RasterSettings
@@ -65,27 +65,13 @@ def _describe(file: ListedFile, ctx: Context) -> RasterItem:
     ranges = open_ranges(ctx, file.address, version)
     settings = ctx.settings(RasterSettings)
     found = run_in_sandbox(ctx, "describe", Described, path=ranges, settings=settings)
-    raster, grid = found.raster, found.projection
+    raster = found.raster
     span, _ = find_span(None, raster, ctx.storage.stat(file.address).modified)
-    return RasterItem(
-        id=file.item,
-        kind=raster.kind,
-        crs=grid.code,
-        projjson=grid.projjson,
-        shape=grid.shape,
-        transform=grid.transform,
-        bounds=grid.bbox,
-        bands=[describe_band(band.model_copy(update={"statistics": None})) for band in raster.bands],
-        footprint=found.footprint,
-        bbox=found.bbox,
-        datetime=span.moment,
-        start_datetime=span.start,
-        end_datetime=span.end,
-        outputs=[_describe_file(file.address, version, ranges.size, found)],
-        source=Source(name=raster.name, address=file.address, versions=file.versions),
-        software=found.software,
-        expected=file.expected,
-    )
+    bands = [band.model_copy(update={"statistics": None}) for band in raster.bands]
+    outputs = [_describe_file(file.address, version, ranges.size, found)]
+    source = Source(name=raster.name, address=file.address, versions=file.versions)
+    made = build_item(file.item, raster.kind, found, bands, span, outputs, source)
+    return made.model_copy(update={"expected": file.expected})
 
 
 def _describe_file(address: str, version: str, size: int, found: Described) -> Output:

@@ -17,7 +17,7 @@ from anabranch.plugins.raster.handler_models import (
     VerifiedCog,
     VerifyParams,
 )
-from anabranch.plugins.raster.models import Band, Compared, Inspected, Kind, Notice, Profile, Validated
+from anabranch.plugins.raster.models import Band, Compared, Described, Inspected, Kind, Notice, Profile, Validated
 from anabranch.plugins.stac import facts
 from anabranch.plugins.stac.facts import Output, RasterItem, Render
 from anabranch.storage.filenames import make_slug
@@ -26,6 +26,7 @@ __all__ = [
     "ASSETS",
     "COG_TYPE",
     "Span",
+    "build_item",
     "collect_outputs",
     "describe_band",
     "describe_item",
@@ -108,26 +109,41 @@ def find_span(given: str | None, raster: Validated, modified: datetime) -> tuple
 
 def describe_item(params: ItemParams, cog: Inspected, span: Span, outputs: Sequence[Output]) -> RasterItem:
     """The facts of an item; maps show the first COG, which was inspected."""
-    raster, grid = params.raster, cog.projection
+    raster, address, versions = params.raster, params.source, params.versions
+    source = facts.Source(sha256=params.sha256, name=raster.name, address=address, versions=versions)
+    made = build_item(params.item_id or name_item(params), raster.kind, cog, cog.compared.bands, span, outputs, source)
+    renders = {"default": _render(raster, cog, ASSETS[params.profiles[0]])}
+    return made.model_copy(update={"title": params.title, "renders": renders})
+
+
+def build_item(
+    item: str,
+    kind: Kind,
+    found: Described | Inspected,
+    bands: Sequence[Band],
+    span: Span,
+    outputs: Sequence[Output],
+    source: facts.Source,
+) -> RasterItem:
+    """The facts of an item that its file, its grid and its times give."""
+    grid = found.projection
     return RasterItem(
-        id=params.item_id or name_item(params),
-        kind=raster.kind,
-        title=params.title,
+        id=item,
+        kind=kind,
         crs=grid.code,
         projjson=grid.projjson,
         shape=grid.shape,
         transform=grid.transform,
         bounds=grid.bbox,
-        bands=[describe_band(band) for band in cog.compared.bands],
-        footprint=cog.footprint,
-        bbox=cog.bbox,
+        bands=[describe_band(band) for band in bands],
+        footprint=found.footprint,
+        bbox=found.bbox,
         datetime=span.moment,
         start_datetime=span.start,
         end_datetime=span.end,
         outputs=list(outputs),
-        source=facts.Source(sha256=params.sha256, name=raster.name, address=params.source, versions=params.versions),
-        software=cog.software,
-        renders={"default": _render(raster, cog, ASSETS[params.profiles[0]])},
+        source=source,
+        software=found.software,
     )
 
 

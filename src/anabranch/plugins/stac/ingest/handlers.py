@@ -17,7 +17,6 @@ from anabranch.plugins.stac.ingest.hrefs import Bases
 from anabranch.plugins.stac.ingest.models import (
     Ingested,
     LoadParams,
-    Output,
     Part,
     Read,
     ReadParams,
@@ -29,7 +28,7 @@ from anabranch.plugins.stac.ingest.records import Place, Record, Refused, read_r
 from anabranch.plugins.stac.ingest.sources import SourceReader, folder_of
 from anabranch.plugins.stac.manifest import Manifest, Signer
 from anabranch.plugins.stac.settings import StacSettings
-from anabranch.storage.ndjson import NDJSON
+from anabranch.storage.ndjson import put_output
 
 if TYPE_CHECKING:
     from anabranch.plugins.stac.ingest.load import Job, Loaded
@@ -162,7 +161,7 @@ def _total(params: LoadParams, loaded: "Loaded", report: Path, ctx: Context) -> 
     with report.open("rb") as lines:
         shown = [open_document(line) for line in islice(lines, MAX_SHOWN)]
         refused = len(shown) + sum(1 for _ in lines)
-    made = ctx.storage.put(report, media_type=NDJSON)
+    output = put_output(ctx.storage, report, "report")
     return Ingested(
         read=params.read,
         collections=loaded.collections,
@@ -176,8 +175,8 @@ def _total(params: LoadParams, loaded: "Loaded", report: Path, ctx: Context) -> 
             f"{count} documents declare the extension {uri}: its schema is not known here, so it was not checked"
             for uri, count in unknown.most_common(MAX_SHOWN)
         ],
-        outputs=[Output(kind="report", href=made.address, media_type=NDJSON, size=made.size, sha256=made.sha256)],
-        report=made.address,
+        outputs=[output],
+        report=output.href,
     )
 
 

@@ -9,6 +9,7 @@ from anabranch.errors import InputError
 from anabranch.plugins.stac.ingest.hrefs import is_web_url
 from anabranch.plugins.stac.names import check_collection_id
 from anabranch.redaction import hide_secrets
+from anabranch.storage.ndjson import Output
 from anabranch.strict_model import StrictModel
 
 __all__ = ["Ingested", "LoadParams", "Output", "Part", "Read", "ReadParams", "ValidateParams", "Validated", "WorkFile"]
@@ -79,16 +80,6 @@ class LoadParams(StrictModel):
     refused: WorkFile | None
     reason: str | None = Field(None, max_length=1000)
     dry_run: bool = False
-
-
-class Output(StrictModel):
-    """A file that the ingest wrote."""
-
-    kind: str
-    href: str
-    media_type: str
-    size: int
-    sha256: str
 
 
 class Ingested(StrictModel):

@@ -13,12 +13,11 @@ from anabranch.engine.worker.context import Context
 from anabranch.engine.worker.handler import handler
 from anabranch.errors import NotFound, Permanent
 from anabranch.plugins.storage.handlers import MAX_FILES
-from anabranch.plugins.storage.outputs import Output, put_output
 from anabranch.plugins.storage.sync.compare import Compared, Known, Status, Wanted, compare
 from anabranch.plugins.storage.sync.request import CompareParams
 from anabranch.sql_files import read_statements
 from anabranch.storage.listed_files import FailedFile
-from anabranch.storage.ndjson import read_lines, write_lines
+from anabranch.storage.ndjson import Output, put_output, read_lines, write_lines
 from anabranch.storage.tiers import Stat
 from anabranch.strict_model import StrictModel
 
@@ -124,7 +123,7 @@ def report_sync(params: ReportParams, ctx: Context) -> SyncReport:
         return each.model_dump(mode="json", exclude_none=True)
 
     lines = (note(_describe(each, params.collection)) for each in files)
-    outputs = (put_output(ctx, write_lines(ctx.scratch / "files.ndjson", lines), "files"),)
+    outputs = (put_output(ctx.storage, write_lines(ctx.scratch / "files.ndjson", lines), "files"),)
     items = tuple(islice((item for batch in params.items for item in batch), MAX_SHOWN))
     return SyncReport(counts=dict(sorted(counts.items())), files=shown, items=items, outputs=outputs)
 
