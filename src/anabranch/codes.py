@@ -68,7 +68,7 @@ CODES: tuple[Code, ...] = (
     Code("auth.unsendable", Kind.INVALID, "The key is empty, or has characters that a key can't contain.", "Set ANABRANCH_API_KEY to what `anabranch keys create` printed.", LOCAL),
     Code("bench.died", Kind.UNAVAILABLE, "A process of the benchmark died.", "The message has its last output.", LOCAL),
     Code("bench.failed", Kind.INTERNAL, "A job of the benchmark failed.", "See the error of the job in the message.", LOCAL),
-    Code("bench.no_peer", Kind.UNAVAILABLE, "The server that a benchmark compares with does not answer.", "Give a Python that has titiler.core and uvicorn.", LOCAL),
+    Code("bench.no_peer", Kind.UNAVAILABLE, "What a benchmark compares with is missing, or does not answer.", "The message says what to install.", LOCAL),
     Code("bench.no_wrk", Kind.UNAVAILABLE, "The program wrk is not installed.", "Run `sudo apt-get install wrk`.", LOCAL),
     Code("bench.not_ready", Kind.UNAVAILABLE, "The API of the benchmark was not ready in time.", "Run it on a less busy machine.", LOCAL),
     Code("bench.not_warm", Kind.UNAVAILABLE, "The workers of the benchmark did not start in time.", "Run it on a less busy machine.", LOCAL),

@@ -66,9 +66,7 @@ def result_of(job: JobDetail) -> Any:  # as the workflow's output says
 async def test_v3_c1_a_layer_is_published_with_all_that_is_known_of_it(
     stack: Stack, bronze: Path, catalog_url: str, tmp_path: Path
 ) -> None:
-    write_layer(
-        bronze / "Städte.gpkg", [BONN, COLOGNE], "EPSG:25832", name=["Bonn", "Köln"], Order=[2**60, None]
-    )
+    write_layer(bronze / "Städte.gpkg", [BONN, COLOGNE], "EPSG:25832", name=["Bonn", "Köln"], Order=[2**60, None])
 
     result = result_of(await publish(stack, "Städte.gpkg", collection="places", datetime="2026-03-21T00:00:00Z"))
 

@@ -94,6 +94,11 @@ class Bench:
         """Run a job; returns its duration in seconds, from its submission to its end."""
         return (await self._run(workflow, parameters))[1]
 
+    async def read_sandbox_peak(self) -> int:
+        """The memory that a call in a sandbox used at most, in MB; 0 where none was made."""
+        (peak,) = await self._statistics.row("sandbox_peak")
+        return int(peak or 0)
+
     async def warm(self) -> None:
         """Wait until every worker has a session, then give them work until each has done some."""
         pids = self._processes.workers

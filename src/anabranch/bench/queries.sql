@@ -120,3 +120,7 @@ select count(*) from app.sessions s
 -- name: wal
 -- How much the server has written to its log so far, in bytes.
 select (pg_current_wal_insert_lsn() - '0/0')::bigint;
+
+-- name: sandbox_peak
+-- The memory that the calls of all attempts in a sandbox used at most, in MB.
+select max((t.metrics ->> 'sandbox_peak_mb')::integer) from app.traces t;

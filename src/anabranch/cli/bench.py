@@ -11,12 +11,13 @@ from anabranch.bench.ingest import measure_ingest
 from anabranch.bench.measure import Bench
 from anabranch.bench.run import run_bench
 from anabranch.bench.tiles import run_tile_bench
+from anabranch.bench.vector import measure_vector
 from anabranch.cli.setup import prepare
 from anabranch.cli.stack.start import interrupt_on_signals
 from anabranch.cli.terminal.options import Json
 from anabranch.cli.terminal.output import print_json, print_line
 
-__all__ = ["chain", "cog", "fanout", "http", "ingest", "jobs", "rasters", "tiles"]
+__all__ = ["chain", "cog", "fanout", "http", "ingest", "jobs", "rasters", "tiles", "vector"]
 
 
 Workers = Annotated[int, typer.Option(min=1, max=64, help="Worker processes.")]
@@ -79,6 +80,17 @@ def ingest(
 ) -> None:
     """Measure the publication of STAC items by stac_ingest, compared with pypgstac's own loader."""
     _measure(lambda bench: measure_ingest(bench, items, rounds), database_url, workers, json, with_catalog=True)
+
+
+def vector(
+    rows: Annotated[int, typer.Option(min=1_000, max=100_000_000, help="Rows of each file.")] = 1_000_000,
+    rounds: Annotated[int, typer.Option(min=1, max=100, help="How many times each way is measured, in turn.")] = 1,
+    workers: Workers = 2,
+    database_url: DatabaseUrl = None,
+    json: Json = False,
+) -> None:
+    """Measure the publication of points and polygons by process_vector, compared with ogr2ogr."""
+    _measure(lambda bench: measure_vector(bench, rows, rounds), database_url, workers, json, with_catalog=True)
 
 
 def http(

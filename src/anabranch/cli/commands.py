@@ -152,6 +152,10 @@ COMMANDS: dict[str, str | tuple[str, str]] = {
         "bench:ingest",
         "Measure the publication of STAC items by stac_ingest, compared with pypgstac's own loader.",
     ),
+    "bench vector": (
+        "bench:vector",
+        "Measure the publication of points and polygons by process_vector, compared with ogr2ogr.",
+    ),
     "bench http": (
         "bench:http",
         "Measure the submission and reading of jobs through HTTP, with few and with many jobs in the table.",
