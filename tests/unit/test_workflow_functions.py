@@ -580,6 +580,19 @@ def test_all_mistakes_of_calls_are_found_at_once_with_their_lines() -> None:
     ]
 
 
+@pytest.mark.parametrize("word", ["after", "after_any"])
+def test_g4_nodes_of_two_branches_that_come_after_each_other_are_refused(word: str) -> None:
+    @workflow
+    def crossed(n: int, flag: bool = False) -> Any:
+        first = square(number=n, name="first")
+        second = square(number=2, name="second", **{word: [first]})
+        return choose(flag, first, second)
+
+    assert refused(crossed) == [
+        "4: these nodes wait for each other: choose → first → choose. Remove one of these steps."
+    ]
+
+
 def test_what_ends_the_trace_is_reported_after_the_mistakes_before_it() -> None:
     @workflow
     def ends(n: int) -> None:

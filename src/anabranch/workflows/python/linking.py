@@ -31,6 +31,7 @@ class Links:
             for number in range(len(node.branches))
         }
         self._parents: dict[str, tuple[list[str], list[str]]] = {}
+        self._open: set[str] = set()  # nodes whose parents are being looked for
         self._bits = {key: 1 << number for number, key in enumerate(nodes)}
         self._ancestors: dict[str, int] = {}  # a bit for each, so that thousands of nodes stay cheap
         for key in nodes:
@@ -42,7 +43,11 @@ class Links:
     def parents(self, key: str) -> tuple[list[str], list[str]]:
         """The nodes that one waits for: all of the first, any of the second."""
         if key not in self._parents:
+            if key in self._open:  # by `after` and a choice it comes before itself, which the validation reports
+                return [], []
+            self._open.add(key)
             self._parents[key] = self._find_parents(key)
+            self._open.remove(key)
         return self._parents[key]
 
     def branch(self, choice: str, number: int) -> list[str]:
@@ -176,7 +181,7 @@ class Links:
 
     def _find_ancestors(self, key: str) -> int:
         if key not in self._ancestors:
-            found = 0
+            found = self._ancestors[key] = 0  # until it is known: for a node that comes before itself
             for parent in (parent for parents in self.parents(key) for parent in parents):
                 found |= self._bits[parent] | self._find_ancestors(parent)
             self._ancestors[key] = found
