@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from psycopg import Connection, sql
@@ -17,6 +18,7 @@ from anabranch.plugins.stac.item import Origin, build_item, find_outputs
 
 __all__ = ["add_layer", "fill_table", "publish_layer", "vector_item", "withdraw_layer"]
 
+CREATED_AT = datetime(2026, 11, 15, 8, tzinfo=UTC)
 COLUMNS: list[Json] = [{"name": "label", "type": "text"}]
 
 
@@ -92,7 +94,7 @@ def add_layer(
     shown = facts.table.model_copy(update={"rows": count[0], "geometry_type": geometry_type})
     area = facts.footprint.model_validate(Box.of(box).to_geojson())
     described = facts.model_copy(update={"table": shown, "footprint": area, "title": name.capitalize()})
-    document = build_item("layers", described, Origin(secrets.token_hex(32)), "0.1.0")
+    document = build_item("layers", described, Origin(secrets.token_hex(32), created_at=CREATED_AT), "0.1.0")
     with connect(url, Role.HANDLER) as handler:
         ensure_collection(handler, CollectionFacts(id="layers"))
         found = [Publication(document, find_outputs(described), layer=Layer(name, [table]))]
