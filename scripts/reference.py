@@ -8,7 +8,7 @@ from anabranch.adapters.postgres.schema.files import Files
 from anabranch.api.health.prometheus import METRICS
 from anabranch.api.main import ROUTES
 from anabranch.api.openapi.document import DOCUMENT, assemble, write
-from anabranch.api.openapi.mounted import describe_raster, describe_stac
+from anabranch.api.openapi.mounted import describe_features, describe_raster, describe_stac
 from anabranch.codes import Code, all_codes
 
 REFERENCE = Path(__file__).parents[1] / "docs" / "reference"
@@ -101,4 +101,4 @@ if __name__ == "__main__":
     raise_release(Files())
     for name, page in PAGES.items():
         (REFERENCE / name).write_text(page())
-    DOCUMENT.write_text(write(assemble(ROUTES.routes, describe_stac(), describe_raster())))
+    DOCUMENT.write_text(write(assemble(ROUTES.routes, describe_stac(), describe_raster(), describe_features())))

@@ -42,6 +42,7 @@ from anabranch.storage.tiers import Storage
 
 __all__ = [
     "CATALOG_CONNECTIONS",
+    "FEATURES_CONNECTIONS",
     "READ_CONNECTIONS",
     "connections_needed",
     "handler_resources",
@@ -65,12 +66,14 @@ DUTY_CONNECTIONS = 1  # the orchestrator sweeps and purges beside its other work
 READ_CONNECTIONS = 4
 VITALS_CONNECTIONS = 1
 CATALOG_CONNECTIONS = 3
+FEATURES_CONNECTIONS = 3
 
 
 def connections_needed(workers: int) -> int:
     """How many connections an API, an orchestrator and this many workers take at most (E19)."""
     session = STORE_CONNECTIONS + HEARTBEAT_CONNECTIONS
-    api = session + READ_CONNECTIONS + VITALS_CONNECTIONS + CATALOG_CONNECTIONS + INSPECTION + PUBLISHING
+    served = CATALOG_CONNECTIONS + FEATURES_CONNECTIONS
+    api = session + READ_CONNECTIONS + VITALS_CONNECTIONS + served + INSPECTION + PUBLISHING
     return api + session + DUTY_CONNECTIONS + (session + HANDLER_CONNECTIONS) * workers
 
 

@@ -10,7 +10,21 @@ HOST_NAME = r"[A-Za-z0-9._-]+|[0-9A-Fa-f:.]+"
 URL_PREFIX = r"(?:/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*"
 # Below a prefix with one of these names, a path would be ambiguous.
 OWN_PATHS = frozenset(
-    {"api", "docs", "errors", "files", "livez", "metrics", "ogc", "openapi.json", "raster", "readyz", "stac", "ui"}
+    {
+        "api",
+        "docs",
+        "errors",
+        "features",
+        "files",
+        "livez",
+        "metrics",
+        "ogc",
+        "openapi.json",
+        "raster",
+        "readyz",
+        "stac",
+        "ui",
+    }
 )
 
 

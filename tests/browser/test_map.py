@@ -18,6 +18,7 @@ from psycopg.rows import TupleRow
 from anabranch.adapters.postgres.schema.pgstac import migrate_catalog
 from anabranch.embedded.cluster import Cluster
 from anabranch.testing.postgres import Databases
+from tests.support.layers import add_layer
 from tests.support.serving import (
     Raster,
     Served,
@@ -50,6 +51,12 @@ UNKNOWN_TIME = {
     "datetime": None, "start_datetime": "1970-01-01T00:00:00Z", "end_datetime": "2026-11-01T10:00:00Z",
 }  # fmt: skip
 DOT = (11, 110, 110)
+# A square on the land, with a value that would be a script where text is taken for HTML.
+PARKS = """
+select 7::bigint as gid, ST_Multi(ST_MakeEnvelope(20, 40, 22, 42, 4326)) as geom,
+       '<img src=x onerror=alert(1)>' || repeat('x', 500) as label, 12 as trees
+"""
+PARK = (221, 179, 157)  # the colour of layers over that of land
 
 
 @dataclass
@@ -94,6 +101,7 @@ def url(
     add_old_items(url, rasters[0], 50)
     for hour, raster in enumerate(rasters):
         add_item(url, raster, created=f"2026-11-15T1{hour}:00:00Z")
+    add_layer(url, "parks", PARKS, {"label": "text", "trees": "integer"}, "MultiPolygon", (20, 40, 22, 42))
     crossing = replace(write_crossing(rasters[0].path.parent), properties=UNKNOWN_TIME)
     add_item(url, crossing, created="2026-11-15T09:00:00Z")
     return url
@@ -163,11 +171,11 @@ def choose(page: Page, name: str) -> None:
 
 def test_the_newest_items_come_first_and_more_on_demand(visited: Visit) -> None:
     assert titles(visited.page)[:3] == ["classes", "photo", "hills"]
-    assert visited.page.locator("#count").inner_text() == "50 of 54 items"
+    assert visited.page.locator("#count").inner_text() == "50 of 55 items"
     visited.page.get_by_role("button", name="Show more").click()
-    expect(visited.page.locator("#items button")).to_have_count(54)
+    expect(visited.page.locator("#items button")).to_have_count(55)
     expect(visited.page.get_by_role("button", name="Show more")).to_be_hidden()
-    assert len(set(titles(visited.page))) == 54
+    assert len(set(titles(visited.page))) == 55
 
 
 def test_tn13_a_clicked_item_is_drawn_where_it_is(visited: Visit) -> None:
@@ -239,7 +247,7 @@ def test_tn13_a_shared_address_shows_an_item_that_is_not_on_the_first_page(
     expect(page.locator("#items button")).to_have_count(50)
     shown = set(titles(page))
     page.get_by_role("button", name="Show more").click()
-    expect(page.locator("#items button")).to_have_count(54)
+    expect(page.locator("#items button")).to_have_count(55)
     title = next(title for title in titles(page) if title not in shown)
     page.locator("#items button", has_text=title).click()
     expect(page).to_have_url(re.compile(f"item={title}&map="))
@@ -248,11 +256,30 @@ def test_tn13_a_shared_address_shows_an_item_that_is_not_on_the_first_page(
     expect(other.page.locator("#facts h2")).to_have_text(title)
     expect(other.page.locator("#items button")).to_have_count(51)
     other.page.get_by_role("button", name="Show more").click()
-    expect(other.page.locator("#items button")).to_have_count(54)
+    expect(other.page.locator("#items button")).to_have_count(55)
     expect(other.page).to_have_url(shared)
     assert made.wrong == other.wrong == []
     page.close()
     other.page.close()
+
+
+def test_a_vector_layer_is_drawn_and_its_features_have_popups(visited: Visit, served: Served) -> None:
+    page = visited.page
+    page.goto(f"{served.url}/#collection=layers&item=parks")
+    page.reload()
+    expect(page.locator("#facts h2")).to_have_text("Parks")
+    x, y = find(page, PARK, share=0.02)
+    page.locator("#map").click(position={"x": x, "y": y - 20})
+    popup = page.locator(".maplibregl-popup-content")
+    expect(popup.locator("h3")).to_have_text("Feature 7")
+    assert popup.locator("dd").all_inner_texts()[1] == "12"
+    label = popup.locator("dd").first.inner_text()
+    assert label.startswith("<img src=x onerror=alert(1)>")
+    assert len(label) <= 201
+    assert popup.locator("img").count() == 0
+    assert "map=" in page.url
+    page.keyboard.press("Escape")
+    expect(popup).to_be_hidden()
 
 
 def test_an_item_on_the_map_can_be_clicked(visited: Visit) -> None:

@@ -79,7 +79,7 @@ def test_the_examples_can_be_read_in_the_repository_and_on_the_site(site: Path) 
     assert all(words in shown for words in ("ANABRANCH_PLUGINS", "read_footprint", "publish_reviewed"))
 
 
-ELSEWHERE = ("/ogc/", "/stac", "/raster", "/files", "/ui", "/docs", "/openapi.json", "/errors")
+ELSEWHERE = ("/ogc/", "/stac", "/raster", "/features", "/files", "/ui", "/docs", "/openapi.json", "/errors")
 
 
 def read_routes(cell: str) -> Iterator[tuple[str, str]]:

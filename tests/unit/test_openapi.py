@@ -14,7 +14,7 @@ from anabranch.access import Scope
 from anabranch.api.main import ROUTES
 from anabranch.api.openapi.declare import problems
 from anabranch.api.openapi.document import DOCUMENT, assemble, load_document, operations_of, write
-from anabranch.api.openapi.mounted import describe_raster, describe_stac
+from anabranch.api.openapi.mounted import describe_features, describe_raster, describe_stac
 from anabranch.codes import find_code
 
 # Its own references, under a name that a validator of one schema finds.
@@ -43,7 +43,7 @@ def find_examples(operation: Any) -> Iterator[tuple[str, Any, Any]]:
 
 
 def test_the_document_is_what_the_routes_declare() -> None:
-    current = assemble(ROUTES.routes, describe_stac(), describe_raster())
+    current = assemble(ROUTES.routes, describe_stac(), describe_raster(), describe_features())
     assert DOCUMENT.read_text() == write(current), "run `make reference`, and review the change of the contract"
 
 
@@ -55,7 +55,18 @@ def test_operation_ids_are_unique_names_that_generators_accept() -> None:
 
 def test_the_catalog_rasters_files_and_outputs_are_described() -> None:
     roots = {path.split("/")[1] for path in load_document()["paths"]}
-    assert roots >= {"api", "stac", "raster", "files", "errors", "livez", "readyz", "metrics", "openapi.json"}
+    assert roots >= {
+        "api",
+        "stac",
+        "raster",
+        "features",
+        "files",
+        "errors",
+        "livez",
+        "readyz",
+        "metrics",
+        "openapi.json",
+    }
     assert "/api/jobs/{job_id}/outputs/{name}" in load_document()["paths"]
 
 

@@ -49,10 +49,11 @@ from anabranch.api.security.outer_middleware import Admission
 from anabranch.api.security.public_address import AllowedHosts, PublicAddress
 from anabranch.api.stop_signals import on_stop_signal
 from anabranch.api.streaming.job_watcher import JobWatcher
-from anabranch.app import CATALOG_CONNECTIONS
+from anabranch.app import CATALOG_CONNECTIONS, FEATURES_CONNECTIONS
 from anabranch.errors import InputError
 from anabranch.gateway import Gateway
 from anabranch.logs import configure_logs
+from anabranch.serving.features.layers import Layers
 from anabranch.serving.objects import TierObjects
 from anabranch.serving.stac.pool import Catalog
 from anabranch.serving.subapps import Serving
@@ -148,9 +149,9 @@ def create_app(settings: Settings, database_url: str, on_refused: Callable[[], N
 
 
 def _serving(settings: Settings, database_url: str, gateway: Gateway) -> Serving:
-    catalog = Catalog(database_url, CATALOG_CONNECTIONS)
+    catalog, layers = Catalog(database_url, CATALOG_CONNECTIONS), Layers(database_url, FEATURES_CONNECTIONS)
     files, objects = gateway.reads.files(), TierObjects(gateway.storage)
-    return Serving(catalog, files, objects, draws_in_place=settings.draw_files_in_place)
+    return Serving(catalog, layers, files, objects, draws_in_place=settings.draw_files_in_place)
 
 
 def app_from_environment() -> FastAPI:

@@ -10,7 +10,9 @@ from starlette.types import ASGIApp
 
 from anabranch.errors import AnabranchError, InputError, NotFound
 
-__all__ = ["Translate", "raise_errors", "translate_framework"]
+__all__ = ["Translate", "raise_errors", "spell_mistakes", "translate_framework"]
+
+MAX_SHOWN = 10  # mistakes of one request
 
 Translate = Callable[[Exception], AnabranchError]
 
@@ -47,3 +49,8 @@ def translate_framework(error: Exception) -> AnabranchError:
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
         return InputError("request.method", "this path does not support the method", remedy="Use GET.")
     return InputError("request.invalid", str(error.detail))
+
+
+def spell_mistakes(error: RequestValidationError) -> str:
+    """What is wrong with the parameters of a request, each with its name."""
+    return "; ".join(f"{'.'.join(map(str, each['loc'][1:]))}: {each['msg']}" for each in error.errors()[:MAX_SHOWN])

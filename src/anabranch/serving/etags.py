@@ -4,7 +4,9 @@ from functools import cache
 from hashlib import sha256
 from importlib.metadata import version
 
-__all__ = ["has", "tag_of"]
+__all__ = ["cache_control", "has", "tag_of"]
+
+YEAR_SECONDS, FRESH_SECONDS = 31_536_000, 300
 
 
 def tag_of(*parts: str | int | bytes) -> str:
@@ -20,6 +22,12 @@ def has(if_none_match: str | None, tag: str) -> bool:
     """Whether an If-None-Match header contains this tag."""
     given = (if_none_match or "").split(",")
     return any(one.strip().removeprefix("W/") in (tag, "*") for one in given)
+
+
+def cache_control(*, keyed: bool, for_good: bool) -> str:
+    """How long a response may be cached, and by whom: of a URL whose content never changes, for good."""
+    who = "private" if keyed else "public"
+    return f"{who}, max-age={YEAR_SECONDS}, immutable" if for_good else f"{who}, max-age={FRESH_SECONDS}"
 
 
 @cache

@@ -9,8 +9,11 @@ from urllib.parse import quote
 from anabranch.adapters.postgres.store.published_files import PublishedFile, StoredFile
 from anabranch.contract.mosaic import DRAWN
 
-__all__ = ["FilesByItem", "Published", "address_of", "find_addresses", "mark_in_place", "name_files", "path_of"]
+__all__ = ["FilesByItem", "Published", "address_of", "find_addresses", "mark_in_place", "name_files", "path_of",
+           "table_of"]  # fmt: skip
 
+# A published table; the view of the same name shows it for as long as its item is published.
+TABLE = re.compile(r"geo://([a-z_][a-z0-9_]{0,62})")
 ADDRESS = re.compile(r"(?:bronze|silver|gold)://\S+")
 # A file name may have spaces, and an href is never prose.
 HREF = re.compile(r"(?:bronze|silver|gold)://.+", re.DOTALL)
@@ -71,6 +74,12 @@ def address_of(value: object, key: str = "href") -> str | None:
     return value if (HREF if key == "href" else ADDRESS).fullmatch(value) else None
 
 
+def table_of(href: object) -> str | None:
+    """The table that an asset's address names."""
+    found = TABLE.fullmatch(href) if isinstance(href, str) else None
+    return found[1] if found else None
+
+
 def mark_in_place(item: Item, files: Mapping[str, PublishedFile]) -> Item:
     """The item, with those of its assets marked as not drawn whose files others may replace."""
     assets = item.get("assets")
@@ -104,6 +113,8 @@ def name_files(document: Any, files: Mapping[str, PublishedFile], root: str, key
     if isinstance(document, dict):
         if address_of(document.get("href")) and document["href"] not in files:
             return GONE
+        if table := table_of(document.get("href")):
+            document = {**document, "href": f"{root}/features/collections/{table}/items"}
         named = {name: name_files(part, files, root, name) for name, part in document.items()}
         return {name: part for name, part in named.items() if part is not GONE}
     if isinstance(document, list | tuple):

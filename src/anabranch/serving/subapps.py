@@ -9,6 +9,7 @@ import structlog
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from anabranch.errors import Unavailable
+from anabranch.serving.features.layers import Layers
 from anabranch.serving.objects import Objects
 from anabranch.serving.published import Published
 from anabranch.serving.stac.pool import Catalog
@@ -69,17 +70,21 @@ class SubApp:
 
 
 class Serving:
-    """The STAC API and the tile server, which share one pool of connections."""
+    """The STAC API and the tile server, which share one pool of connections, and the features API with its own."""
 
-    def __init__(self, catalog: Catalog, published: Published, objects: Objects, *, draws_in_place: bool) -> None:
+    def __init__(
+        self, catalog: Catalog, layers: Layers, published: Published, objects: Objects, *, draws_in_place: bool
+    ) -> None:
         """Nothing is imported yet."""
         self.published = published
         self.objects = objects
         self._catalog = catalog
+        self._layers = layers
         self._draws_in_place = draws_in_place
         self._importing = asyncio.Lock()
         self.stac = SubApp("/stac", self._make_stac)
         self.raster = SubApp("/raster", self._make_raster)
+        self.features = SubApp("/features", self._make_features)
 
     def warm(self) -> None:
         """Start to load what a page will request."""
@@ -90,7 +95,9 @@ class Serving:
         """Close the connections."""
         await self.stac.close()
         await self.raster.close()
+        await self.features.close()
         await self._catalog.close()
+        await self._layers.close()
 
     async def _make_stac(self) -> ASGIApp:
         await self._import("anabranch.serving.stac.api")
@@ -108,6 +115,13 @@ class Serving:
         await self._catalog.open()
         assets = Assets(self._catalog, self.published, self.objects, draws_in_place=self._draws_in_place)
         return raster.make_raster(assets, LayerItems(self._catalog, assets))
+
+    async def _make_features(self) -> ASGIApp:
+        await self._import("anabranch.serving.features.api")
+        from anabranch.serving.features import api as features
+
+        await self._layers.open()
+        return features.make_features(self._layers)
 
     async def _import(self, name: str) -> None:
         for logger in NOISY_LOGGERS:

@@ -39,6 +39,9 @@ function factsOf(item) {
     ["Coordinates", asset["proj:code"] ?? properties["proj:code"]],
     ["Pixels", shape && `${shape[1]} × ${shape[0]}`],
     ["Bands", bands.length && `${bands.length} × ${bands[0].data_type ?? asset.data_type ?? "?"}`],
+    ["Features", properties["table:row_count"]?.toLocaleString("en")],
+    ["Geometry", item.layer && properties["anabranch:geometry_type"]],
+    ["Columns", properties["table:columns"]?.length],
     ["Bounds", item.bbox?.map((number) => number.toFixed(3)).join(", ")],
   ].filter(([, value]) => value);
 }

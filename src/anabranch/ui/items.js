@@ -48,9 +48,17 @@ function readItem(feature) {
     properties,
     assets,
     raster: raster[0] ?? null,
+    layer: layerOf(properties, assets),
     bbox: feature.bbox?.length === 6 ? [0, 1, 3, 4].map((at) => feature.bbox[at]) : feature.bbox,
     geometry: feature.geometry,
   };
+}
+
+// The vector layer that an item with a table shows.
+function layerOf(properties, assets) {
+  if (!properties["table:columns"]) return null;
+  const found = assets.map(([, asset]) => /\/features\/collections\/([^/]+)\/items$/.exec(asset.href ?? "")).find(Boolean);
+  return found ? decodeURIComponent(found[1]) : null;
 }
 
 const isData = (asset) => Number((asset.roles ?? []).includes("data"));

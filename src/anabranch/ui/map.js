@@ -1,18 +1,30 @@
-// The map: the land of Natural Earth, the footprints of items, and the tiles of one.
+// The map: the land of Natural Earth, the footprints of items, and the tiles of one, a raster or a vector layer.
 import { headersFor } from "./key.js";
+import { popupOf } from "./popup.js";
 import { Map, NavigationControl, ScaleControl, setWorkerUrl } from "./vendor/maplibre-gl.mjs";
 
 setWorkerUrl(new URL("./vendor/maplibre-gl-worker.mjs", import.meta.url).href);
 
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const still = matchMedia("(prefers-reduced-motion: reduce)");
-const LIGHT = { water: "#cfe1e6", land: "#f3f1ea", coast: "#b6c4c2", print: "#0b6e6e" };
-const DARK = { water: "#10191d", land: "#26302f", coast: "#3d4a49", print: "#5fc7bf" };
+const LIGHT = { water: "#cfe1e6", land: "#f3f1ea", coast: "#b6c4c2", print: "#0b6e6e", vector: "#b4400f" };
+const DARK = { water: "#10191d", land: "#26302f", coast: "#3d4a49", print: "#5fc7bf", vector: "#ff9d5c" };
 const WORLD = [[-170, -56], [179, 78]];
 const NONE = { type: "FeatureCollection", features: [] };
 
 const LINES = ["==", "$type", "LineString"];
 const linesOf = (index) => ["all", LINES, ["==", "index", index]];
+
+const NEAR = 4; // pixels around a click
+
+// How each kind of geometry is drawn, with the property of its opacity and the most that it has.
+const VECTORS = [
+  { type: "fill", kind: "Polygon", fades: [["fill-opacity", 0.35]], paint: (c) => ({ "fill-color": c.vector }) },
+  { type: "line", kind: "Polygon", fades: [["line-opacity", 1]], paint: (c) => ({ "line-color": c.vector, "line-width": 1.2 }) },
+  { type: "line", kind: "LineString", fades: [["line-opacity", 1]], paint: (c) => ({ "line-color": c.vector, "line-width": 2.5 }) },
+  { type: "circle", kind: "Point", fades: [["circle-opacity", 1], ["circle-stroke-opacity", 1]], paint: (c) => ({ "circle-color": c.vector, "circle-radius": 5, "circle-stroke-color": c.land, "circle-stroke-width": 1.5 }) },
+];
+const RASTER = { type: "raster", fades: [["raster-opacity", 1]], paint: () => ({ "raster-fade-duration": 150 }) };
 
 const colours = () => (dark.matches ? DARK : LIGHT);
 
@@ -43,15 +55,18 @@ export class WorldMap {
     this.map.addControl(new ScaleControl(), "bottom-left");
     this.ready = new Promise((done) => this.map.once("load", done));
     for (const layer of ["prints", "dots"]) {
-      this.map.on("click", layer, (event) => onChoose(event.features[0].properties.index));
+      this.map.on("click", layer, (event) => this.featuresAt(event.point).length || onChoose(event.features[0].properties.index));
       this.map.on("mouseenter", layer, () => { this.map.getCanvas().style.cursor = "pointer"; });
       this.map.on("mouseleave", layer, () => { this.map.getCanvas().style.cursor = ""; });
     }
+    this.map.on("click", (event) => this.showFeature(event));
     this.map.on("moveend", () => onMove(this.view));
     dark.addEventListener("change", () => this.recolour());
     this.items = [];
     this.watches = [];
     this.tiles = [];
+    this.drawn = [];
+    this.popup = null;
   }
 
   async showFootprints(items) {
@@ -85,14 +100,16 @@ export class WorldMap {
   }
 
   // One box for each side of 180 degrees, so that no tile is asked for where there is none.
-  async showTiles({ tiles, boxes, minzoom, maxzoom }, onDone, onError) {
+  async showTiles({ tiles, boxes, minzoom, maxzoom, layer }, onDone, onError) {
     await this.ready;
     this.clearTiles();
     this.tiles = boxes.map((_, side) => `tiles-${side}`);
+    const source = layer ? { type: "vector" } : { type: "raster", tileSize: 256 };
     for (const [side, id] of this.tiles.entries()) {
-      this.map.addSource(id, { type: "raster", tiles, bounds: boxes[side], minzoom, maxzoom, tileSize: 256 });
-      this.map.addLayer({ id, type: "raster", source: id, paint: { "raster-opacity": this.opacity ?? 1, "raster-fade-duration": 150 } }, "edges");
+      this.map.addSource(id, { ...source, tiles, bounds: boxes[side], minzoom, maxzoom });
+      for (const [at, style] of (layer ? VECTORS : [RASTER]).entries()) this.draw(`${id}-${at}`, id, layer, style);
     }
+    this.fade(this.opacity ?? 1);
     const ours = (event) => this.tiles.includes(event.sourceId);
     this.watches = [
       this.map.on("error", (event) => ours(event) && onError(`A tile can't be shown: ${event.error.message}`, event.error.status)),
@@ -100,24 +117,44 @@ export class WorldMap {
     ];
   }
 
+  draw(id, source, layer, style) {
+    const chosen = layer ? { "source-layer": layer, filter: ["==", "$type", style.kind] } : {};
+    this.map.addLayer({ id, source, type: style.type, paint: style.paint(colours()), ...chosen }, "edges");
+    this.drawn.push({ id, style });
+  }
+
+  featuresAt({ x, y }) {
+    const layers = this.drawn.filter(({ style }) => style.kind).map(({ id }) => id);
+    return layers.length ? this.map.queryRenderedFeatures([[x - NEAR, y - NEAR], [x + NEAR, y + NEAR]], { layers }) : [];
+  }
+
+  showFeature({ point, lngLat }) {
+    const [feature] = this.featuresAt(point);
+    this.popup?.remove();
+    this.popup = feature ? popupOf(feature).setLngLat(lngLat).addTo(this.map) : null;
+  }
+
   clearTiles() {
     for (const watch of this.watches) watch.unsubscribe();
-    for (const id of this.tiles) {
-      this.map.removeLayer(id);
-      this.map.removeSource(id);
-    }
+    this.popup?.remove();
+    for (const { id } of this.drawn) this.map.removeLayer(id);
+    for (const id of this.tiles) this.map.removeSource(id);
     this.watches = [];
     this.tiles = [];
+    this.drawn = [];
   }
 
   fade(opacity) {
     this.opacity = opacity;
-    for (const id of this.tiles) this.map.setPaintProperty(id, "raster-opacity", opacity);
+    for (const { id, style } of this.drawn) {
+      for (const [property, most] of style.fades) this.map.setPaintProperty(id, property, opacity * most);
+    }
   }
 
   recolour() {
     const { water, land, coast, print } = colours();
     const paints = [["water", "background-color", water], ["land", "fill-color", land], ["coast", "line-color", coast], ["prints", "fill-color", print], ["edges", "line-color", print], ["chosen", "line-color", print], ["dots", "circle-color", print], ["dots", "circle-stroke-color", land]];
+    for (const { id, style } of this.drawn) paints.push(...Object.entries(style.paint(colours())).map((paint) => [id, ...paint]));
     for (const paint of paints) this.map.setPaintProperty(...paint);
   }
 }

@@ -81,7 +81,7 @@ async function choose(item, view = null, { step = true } = {}) {
   if (view) world.jumpTo(view);
   else world.flyTo(item);
   world.clearTiles();
-  if (!item.raster) return say("This item has no raster to draw.");
+  if (!item.raster && !item.layer) return say("This item has no raster or layer to draw.");
   say("Loading its tiles …");
   try {
     const tiles = await tilesOf(item);

@@ -1,4 +1,4 @@
-"""The catalog and its rasters in the document: what packages of others describe, completed by what we know of them."""
+"""The catalog, rasters and layers in the document: what packages of others describe, completed by what we know."""
 
 import json
 import re
@@ -10,7 +10,7 @@ import yaml
 from anabranch.access import Scope
 from anabranch.api.openapi.declare import BODY_CODES, Schema, problems
 
-__all__ = ["describe_raster", "describe_stac"]
+__all__ = ["describe_features", "describe_raster", "describe_stac"]
 
 
 class Mounted(NamedTuple):
@@ -77,6 +77,43 @@ RASTER = {
     **_describe_layer(COLLECTION, "collection", "the items of a collection"),
     **_describe_layer("/search", "search", "the items that a search finds", "catalog.query"),
 }
+LAYER = "/collections/{collectionId}"
+FEATURES_CODES = ("features.query", "features.slow", "catalog.missing", "serving.not_installed")
+LAYER_CODES = ("layer.not_found", "features.changing")
+FEATURES = {
+    "get /": Mounted("show_features", "The landing page of the published vector layers."),
+    "get /conformance": Mounted(
+        "list_features_conformance", "The classes of OGC API Features, CQL2 and OGC API Tiles that are conformed to."
+    ),
+    "get /collections": Mounted("list_layers", "The published vector layers."),
+    f"get {LAYER}": Mounted("show_layer", "A layer: what and where it is.", LAYER_CODES),
+    f"get {LAYER}/queryables": Mounted("list_layer_queryables", "What a filter may name in a layer.", LAYER_CODES),
+    f"get {LAYER}/items": Mounted(
+        "list_features",
+        "Features of a layer. A parameter with the name of a column chooses those with that value.",
+        (*LAYER_CODES, "features.size"),
+    ),
+    f"get {LAYER}/items/{{featureId}}": Mounted(
+        "show_feature", "A feature.", (*LAYER_CODES, "feature.not_found", "features.size")
+    ),
+    f"get {LAYER}/tiles": Mounted("list_layer_tilesets", "The tilesets of a layer.", LAYER_CODES),
+    f"get {LAYER}/tiles/{{tileMatrixSetId}}": Mounted("show_layer_tileset", "A tileset of a layer.", LAYER_CODES),
+    f"get {LAYER}/tiles/{{tileMatrixSetId}}/tilejson.json": Mounted(
+        "show_layer_tilejson", "The vector tiles of a layer, for maps.", LAYER_CODES
+    ),
+    f"get {LAYER}/tiles/{{tileMatrixSetId}}/{{z}}/{{x}}/{{y}}": Mounted(
+        "draw_vector_tile", "A vector tile (MVT) of a layer.", (*LAYER_CODES, "features.tile")
+    ),
+    "get /tileMatrixSets": Mounted("list_tile_matrix_sets", "The grids of vector tiles."),
+    "get /tileMatrixSets/{tileMatrixSetId}": Mounted("show_tile_matrix_set", "A grid of vector tiles."),
+}
+OGC_DOCUMENTS = {
+    "FeatureQueryables": "A JSON Schema whose properties are what a filter may name.",
+    "FeatureTileMatrixSet": "A tile matrix set of OGC.",
+    "FeatureTileMatrixSetList": "Links to tile matrix sets.",
+    "FeatureTileSet": "The metadata of a tileset of OGC API Tiles.",
+    "FeatureTileSetList": "Links to tilesets.",
+}
 SCHEMAS = Path(__file__).with_name("catalog.yaml")
 SCHEMA_REFERENCE = re.compile(r"#/components/schemas/([A-Za-z0-9._-]+)")
 
@@ -96,6 +133,24 @@ def describe_raster() -> Schema:
     from anabranch.serving.tiles.routes import describe_raster as describe
 
     return _complete(describe(), "/raster", "rasters", RASTER, RASTER_CODES)
+
+
+def describe_features() -> Schema:
+    """The part of the document under `/features`."""
+    from anabranch.serving.features.api import describe_features as describe
+
+    described = _complete(describe(), "/features", "features", FEATURES, FEATURES_CODES)
+    for operation in (operation for path in described["paths"].values() for operation in path.values()):
+        operation["responses"]["200"]["content"].pop("text/html", None)  # of tipg, which we leave out
+    schemas = described["components"]["schemas"]
+    for name, about in OGC_DOCUMENTS.items():  # which OGC defines, in many pages
+        schemas[name] = {"type": "object", "description": about}
+    used, found = set[str](), set(SCHEMA_REFERENCE.findall(json.dumps(described["paths"])))
+    while found - used:
+        used |= found
+        found = set(SCHEMA_REFERENCE.findall(json.dumps([schemas[name] for name in used & schemas.keys()])))
+    described["components"]["schemas"] = {name: schema for name, schema in schemas.items() if name in used}
+    return described
 
 
 def _complete(given: Schema, root: str, tag: str, known: dict[str, Mounted], codes: tuple[str, ...]) -> Schema:

@@ -1,4 +1,4 @@
-"""The STAC catalog and its tiles, served by third-party applications."""
+"""The STAC catalog, its tiles and its layers, served by third-party applications."""
 
 import json
 from collections.abc import Mapping
@@ -101,3 +101,10 @@ async def search_catalog(given: JsonBody, serving: CurrentServing) -> Response:
 async def draw_raster(serving: CurrentServing) -> Response:
     """A tile, a preview or values of a published raster."""
     return SubAppResponse(serving.raster)
+
+
+@router.get("/features", dependencies=[needs(Right.READ)])
+@router.get("/features/{path:path}", dependencies=[needs(Right.READ)])
+async def read_features(serving: CurrentServing) -> Response:
+    """Features or vector tiles of a published layer."""
+    return SubAppResponse(serving.features)

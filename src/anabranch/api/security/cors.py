@@ -8,7 +8,7 @@ from anabranch.settings import Settings
 
 __all__ = ["ReadersCors"]
 
-READABLE_PATHS = ("/stac", "/raster", "/files")
+READABLE_PATHS = ("/stac", "/raster", "/features", "/files")
 SEARCH_PATH = "/stac/search"
 REQUEST_HEADERS = ("Authorization", "Content-Type", "If-None-Match", "If-Range", "Range", "X-Correlation-ID")
 RESPONSE_HEADERS = (

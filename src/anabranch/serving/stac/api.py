@@ -37,10 +37,18 @@ from starlette.types import ASGIApp
 
 from anabranch.errors import AnabranchError, InputError, NotFound
 from anabranch.geo.boxes import Box
-from anabranch.serving.errors import Translate, raise_errors, translate_framework
-from anabranch.serving.published import FilesByItem, Published, find_addresses, mark_in_place, name_files
+from anabranch.serving.errors import Translate, raise_errors, spell_mistakes, translate_framework
+from anabranch.serving.published import FilesByItem, Published, find_addresses, mark_in_place, name_files, table_of
 from anabranch.serving.stac.epsg import add_epsg
-from anabranch.serving.stac.links import Document, add_layer, add_predecessor, add_tiles, complete_landing, root_of
+from anabranch.serving.stac.links import (
+    Document,
+    add_features,
+    add_layer,
+    add_predecessor,
+    add_tiles,
+    complete_landing,
+    root_of,
+)
 from anabranch.serving.stac.pool import Catalog
 from anabranch.serving.stac.queryables import Queryables
 from anabranch.serving.stac.search.bounds import BOUNDS
@@ -50,7 +58,6 @@ from anabranch.serving.stac.search.times import filter_times
 
 __all__ = ["describe_stac", "make_stac"]
 
-MAX_SHOWN_ERRORS = 10  # of one search
 NEWEST_ITEMS = 10  # that are looked at for tiles
 COLLECTION = "/collections/{collection_id}"
 ABOUT = {"title": "Anabranch catalog", "description": "What is published.", "landing_page_id": "anabranch"}
@@ -153,9 +160,17 @@ def _name_item(document: Document, files: FilesByItem, root: str, *, draws_in_pl
     item: Document = name_files(document if draws_in_place else mark_in_place(document, ours), ours, root)
     item.get("properties", {}).setdefault("datetime", None)  # pgstac omits nulls, but STAC requires this one
     add_tiles(item, root)
+    if table := _find_table(document):
+        add_features(item, table, root)
     add_predecessor(item, files.find_predecessor(key), root)
     add_epsg(item)
     return item
+
+
+def _find_table(item: Document) -> str | None:
+    assets = item.get("assets") if "table:columns" in (item.get("properties") or {}) else None
+    found = (table_of(asset.get("href")) for asset in (assets or {}).values() if isinstance(asset, dict))
+    return next(filter(None, found), None)
 
 
 def make_stac(catalog: Catalog, published: Published, *, draws_in_place: bool) -> ASGIApp:
@@ -261,10 +276,7 @@ def _not_valid(error: Exception) -> InputError:
 
 def _not_valid_request(error: Exception) -> InputError:
     assert isinstance(error, RequestValidationError)  # noqa: S101  # for the types
-    message = "; ".join(
-        f"{'.'.join(map(str, each['loc'][1:]))}: {each['msg']}" for each in error.errors()[:MAX_SHOWN_ERRORS]
-    )
-    return InputError("catalog.query", message, remedy="Fix the search.")
+    return InputError("catalog.query", spell_mistakes(error), remedy="Fix the search.")
 
 
 def _refused(error: Exception) -> AnabranchError:

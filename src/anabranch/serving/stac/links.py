@@ -9,7 +9,16 @@ from fastapi import Request
 
 from anabranch.contract.mosaic import DRAWN
 
-__all__ = ["OPENAPI", "Document", "add_layer", "add_predecessor", "add_tiles", "complete_landing", "root_of"]
+__all__ = [
+    "OPENAPI",
+    "Document",
+    "add_features",
+    "add_layer",
+    "add_predecessor",
+    "add_tiles",
+    "complete_landing",
+    "root_of",
+]
 
 COLLECTIONS = Path(__file__).with_name("collections.sql").read_text()
 MAX_CHILD_LINKS = 1_000  # the link `data` leads to all
@@ -40,6 +49,17 @@ def add_tiles(item: Document, root: str) -> None:
     """Add the link to an item's tiles, where it has a raster that we serve and shows its links."""
     if _has_raster(item, root) and {"links", "id", "collection"} <= item.keys():
         _link_tiles(item, root, f"{quote(item['collection'])}/items/{quote(item['id'])}")
+
+
+def add_features(item: Document, table: str, root: str) -> None:
+    """Add the links to the layer of an item's table, and to its vector tiles."""
+    if "links" in item:
+        layer = f"{root}/features/collections/{quote(table)}"
+        tiles = f"{layer}/tiles/{GRID}/tilejson.json"
+        item["links"] += [
+            {"rel": "alternate", "type": "application/json", "title": "OGC API Features", "href": layer},
+            {"rel": "tilejson", "type": "application/json", "title": "Vector tiles", "href": tiles},
+        ]
 
 
 def add_layer(collection: Document, items: Iterable[Document], root: str) -> None:

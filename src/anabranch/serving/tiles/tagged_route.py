@@ -11,7 +11,7 @@ from fastapi import Depends, Request, Response
 from fastapi.routing import APIRoute
 from titiler.core.dependencies import CoordCRSParams, CRSParams, DstCRSParams
 
-from anabranch.serving.etags import has, tag_of
+from anabranch.serving.etags import cache_control, has, tag_of
 from anabranch.serving.parameters import query_names
 from anabranch.serving.tiles.parameters import check_parameters
 
@@ -20,7 +20,6 @@ __all__ = ["CHECKSUM", "Query", "TaggedRoute", "Versioned", "add_missing", "is_d
 # Image formats for viewing; the other formats carry values.
 IMAGES = frozenset({None, "png", "jpg", "jpeg", "webp"})
 CHECKSUM = "checksum"
-YEAR_SECONDS, FRESH_SECONDS = 31_536_000, 300
 # rasterio fetches a CRS that is given as a URL.
 CRS_DEPENDENCIES = (CRSParams, CoordCRSParams, DstCRSParams)
 
@@ -110,6 +109,5 @@ def _without_crs(endpoint: Callable[..., Any]) -> Callable[..., Any]:
 
 def _cache_control(request: Request, version: str) -> str:
     """A URL with the checksum never changes its content; others may, when something is published again."""
-    who = "private" if request.scope["state"]["keyed"] else "public"
     for_good = request.query_params.get(CHECKSUM) == version and request.scope["route"].name != "tilejson"
-    return f"{who}, max-age={YEAR_SECONDS}, immutable" if for_good else f"{who}, max-age={FRESH_SECONDS}"
+    return cache_control(keyed=request.scope["state"]["keyed"], for_good=for_good)

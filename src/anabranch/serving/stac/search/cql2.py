@@ -54,7 +54,7 @@ def parse_filter(text: str, language: str | None) -> Json:
 def check_text(text: str) -> None:
     """Refuse CQL2 text that is too long, too deep, or would take its parser too many steps."""
     if len(text) > BOUNDS.text_length:
-        refuse(f"filter has more than {BOUNDS.text_length:,} characters", "Send it as JSON, with POST.")
+        refuse(f"filter has more than {BOUNDS.text_length:,} characters", "Send it as CQL2 JSON.")
     brackets: list[bool] = []  # whether the parser reads its content twice
     steps = operators = 0
     before = ""
@@ -145,7 +145,7 @@ def _check_counts(depth: int, operators: int, steps: int) -> None:
     if operators > BOUNDS.operators:
         refuse(f"filter has more than {BOUNDS.operators} operators")
     if steps > BOUNDS.text_steps:
-        refuse("filter has too much inside its brackets", "Use fewer brackets, or send it as JSON, with POST.")
+        refuse("filter has too much inside its brackets", "Use fewer brackets, or send it as CQL2 JSON.")
 
 
 def _parse(text: str) -> Json:

@@ -1,0 +1,1 @@
+"""OGC API Features and vector tiles of published layers."""
