@@ -459,6 +459,7 @@ def test_the_demo_runs_again_and_again(shell: Shell) -> None:
             "scene.tif: completed",
             "landcover.tif: completed",
             "broken.tif: failed",
+            "channels.geojson: completed",
         ]
 
 

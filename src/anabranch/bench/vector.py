@@ -53,8 +53,8 @@ async def measure_vector(bench: Bench, rows: int, rounds: int) -> VectorFigures:
             for _ in range(rounds):
                 ours[kind].append(await _publish(bench, large))
                 theirs[kind].append(await asyncio.to_thread(_run_ogr2ogr, ogr2ogr, bench.url, large))
-    rates = {kind: round(rows / median(found)) for kind, found in ours.items()}
-    peers = {kind: round(rows / median(found)) for kind, found in theirs.items()}
+    rates = {kind: float(round(rows / median(found))) for kind, found in ours.items()}
+    peers = {kind: float(round(rows / median(found))) for kind, found in theirs.items()}
     return VectorFigures(
         rows=rows,
         rounds=rounds,

@@ -1,4 +1,4 @@
-"""`demo`: publishes sample rasters with the real workflow, up to the map."""
+"""`demo`: publishes sample rasters and a vector layer with the real workflows, up to the map."""
 
 import shutil
 import sys
@@ -29,22 +29,23 @@ NEXT_STEPS = """
 What to try next:{activation}
   anabranch submit process_raster -p source=@FILE.tif --wait     publish a raster of yours
   anabranch submit process_raster -p source=@FOLDER --wait       publish all rasters of a folder
+  anabranch submit process_vector -p source=@FILE.gpkg --wait    publish a vector file
   anabranch jobs                                                 list the jobs, including these
   anabranch down                                                 stop the stack"""
 
 
 def demo(json: Json = False) -> None:
-    """Publish three sample rasters, refuse a broken one, and print their links."""
+    """Publish three sample rasters and a vector layer, refuse a broken raster, and print their links."""
     _start()
     with tempfile.TemporaryDirectory(prefix="anabranch-demo-") as folder, connect() as client:
-        note("creating four rasters of a river whose channel splits and joins again")
+        note("creating four rasters and a vector layer of a river whose channel splits and joins again")
         samples = make_samples(Path(folder))
         jobs = {name: _submit(client, path) for name, path in samples.items()}
         ended = _follow(client, jobs, quiet=json)
-        results = [_describe(client.base_url, name, samples[name].stat().st_size, job) for name, job in ended.items()]
+        results = [_describe(client.base_url, samples[name], job) for name, job in ended.items()]
         page = f"{client.base_url}/"
     if json:
-        print_json({"page": page, "rasters": results})
+        print_json({"page": page, "files": results})
     else:
         _show(results, page)
     _require_expected(results)
@@ -59,7 +60,8 @@ def _start() -> None:
 
 def _submit(client: Client, path: Path) -> str:
     source = client.upload(path).address
-    return client.submit("process_raster", {"source": source, "collection": "demo", "title": path.stem}).job_id
+    workflow = "process_vector" if path.suffix == ".geojson" else "process_raster"
+    return client.submit(workflow, {"source": source, "collection": "demo", "title": path.stem}).job_id
 
 
 def _follow(client: Client, jobs: Mapping[str, str], *, quiet: bool) -> dict[str, JobStatus]:
@@ -73,26 +75,31 @@ def _follow(client: Client, jobs: Mapping[str, str], *, quiet: bool) -> dict[str
             if all(job.ended for job in found.values()):
                 return found
             if time.monotonic() > end:
-                raise TimedOut("job.timed_out", "the rasters took too long", remedy="See `anabranch jobs`.")
+                raise TimedOut("job.timed_out", "the files took too long", remedy="See `anabranch jobs`.")
             time.sleep(POLL_SECONDS)
 
 
-def _describe(base: str, name: str, size: int, job: JobStatus) -> dict[str, Any]:
-    """The result for a raster, as JSON."""
-    known: dict[str, Any] = {"input": f"{name}.tif", "bytes": size, "job_id": job.job_id, "verdict": job.status}
+def _describe(base: str, path: Path, job: JobStatus) -> dict[str, Any]:
+    """The result for a file, as JSON."""
+    known: dict[str, Any] = {
+        "input": path.name, "bytes": path.stat().st_size, "job_id": job.job_id, "verdict": job.status
+    }  # fmt: skip
     if not job.succeeded:
         return {**known, "error": job.error and {"code": job.error.code, "message": job.error.message}}
     result: Any = job.result  # as the workflow's output says
     made = {output["kind"]: output for output in result["outputs"]}
     (item,) = result["items"]
+    known["item"] = base + item_path(item["collection"], item["id"])
+    if "table" in made:
+        table = made["table"]["href"]
+        layer = table.removeprefix("geo.")
+        return {**known, "table": table, "features": f"{base}/features/collections/{layer}/items", "warnings": []}
     paths = {kind: current_file_path(item["collection"], item["id"], output["name"]) for kind, output in made.items()}
-    links = {kind: base + path for kind, path in paths.items()}
     return {
         **known,
-        "cog": links["cog"],
+        "cog": base + paths["cog"],
         "cog_bytes": made["cog"]["size"],
-        "item": base + item_path(item["collection"], item["id"]),
-        "preview": links["thumbnail"],
+        "preview": base + paths["thumbnail"],
         "warnings": [warning["message"] for warning in result["warnings"]],
     }
 
@@ -103,9 +110,10 @@ def _show(results: list[dict[str, Any]], page: str) -> None:
         if "cog" in one:
             before, after = format_size(one["bytes"]), format_size(one["cog_bytes"])
             print_line(f"  size     {before} before, {after} as a COG with overviews")
-            for name in ("cog", "item", "preview"):
+        for name in ("cog", "table", "features", "item", "preview"):
+            if name in one:
                 print_line(f"  {name:8} {one[name]}")
-        else:
+        if "error" in one:
             print_line(f"  reason   {one['error']['message']} [{one['error']['code']}]")
         for warning in one.get("warnings", ()):
             print_line(f"  warning  {warning}")
@@ -123,7 +131,7 @@ def find_activation() -> str:
 
 
 def _require_expected(results: list[dict[str, Any]]) -> None:
-    """JobFailed if a valid raster was not published, or the broken one was."""
+    """JobFailed if a valid file was not published, or the broken one was."""
     for one in results:
         if (one["verdict"] == "completed") == (one["input"] == f"{BROKEN_SAMPLE}.tif"):
             raise JobFailed(

@@ -1,5 +1,6 @@
-"""Sample rasters: a river whose channel splits and joins again, as a DEM, a picture and a map of classes."""
+"""Samples: a river whose channel splits and joins again, as a DEM, a picture, a map of classes, and lines."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +28,7 @@ CLASSES = {
 
 
 def make_samples(folder: Path, size: int = 1536) -> dict[str, Path]:
-    """Write a DEM, a scene, a map of classes and a truncated file; returns the paths by name."""
+    """Write a DEM, a scene, a map of classes, a truncated file and the channels; returns the paths by name."""
     heights, water = _land(size)
     classes = _classes(heights, water)
     paths = {name: folder / f"{name}.tif" for name in ("dem", "scene", "landcover", "broken")}
@@ -36,6 +37,8 @@ def make_samples(folder: Path, size: int = 1536) -> dict[str, Path]:
     _write_classes(paths["landcover"], classes)
     whole = paths["dem"].read_bytes()
     paths["broken"].write_bytes(whole[: len(whole) * 3 // 5])
+    paths["channels"] = folder / "channels.geojson"
+    _write_channels(paths["channels"], size)
     return paths
 
 
@@ -44,13 +47,35 @@ def _land(size: int) -> tuple[Grid, Grid]:
     random = np.random.default_rng(20)
     down, across = np.meshgrid(np.linspace(0, 1, size, dtype="f4"), np.linspace(0, 1, size, dtype="f4"), indexing="ij")
     rough = sum(_waves(random, size, 2**octave) / 2**octave for octave in range(1, 8))
-    river = 0.5 + 0.09 * np.sin(7 * across) + 0.02 * np.sin(31 * across)
-    bulge = np.clip((across - 0.22) * (0.8 - across) * 12, 0, 1) ** 0.5
-    parted = river - 0.17 * bulge - 0.012 * np.sin(43 * across)
+    river, parted = _channels(across)
     away = np.minimum(np.abs(down - river), np.abs(down - parted) + 0.004)
     valley = np.clip(away * 3, 0, 1) ** 1.3
     heights = 140 - 8 * across + valley * (60 + 90 * rough) + 2 * rough
     return heights.astype("f4"), away.astype("f4")
+
+
+def _channels(across: Grid) -> tuple[Grid, Grid]:
+    """How far down the map the river and the channel that leaves it are, from 0 to 1."""
+    river = 0.5 + 0.09 * np.sin(7 * across) + 0.02 * np.sin(31 * across)
+    bulge = np.clip((across - 0.22) * (0.8 - across) * 12, 0, 1) ** 0.5
+    return river, river - 0.17 * bulge - 0.012 * np.sin(43 * across)
+
+
+def _write_channels(path: Path, size: int) -> None:
+    across = np.linspace(0, 1, 200, dtype="f4")
+    features = [
+        {
+            "type": "Feature",
+            "properties": {"name": name, "navigable": name == "river"},
+            "geometry": {
+                "type": "LineString",
+                "coordinates": np.column_stack([WEST + across * size * PIXEL, NORTH - down * size * PIXEL]).tolist(),
+            },
+        }
+        for name, down in zip(("river", "anabranch"), _channels(across), strict=True)
+    ]
+    crs = {"type": "name", "properties": {"name": f"urn:ogc:def:crs:{CRS.replace(':', '::')}"}}
+    path.write_text(json.dumps({"type": "FeatureCollection", "crs": crs, "features": features}))
 
 
 def _waves(random: np.random.Generator, size: int, count: int) -> Grid:
