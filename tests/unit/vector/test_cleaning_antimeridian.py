@@ -130,6 +130,19 @@ def test_v2_a_projected_layer_is_cut_where_it_crosses(crs: str) -> None:
     assert len(found.geoms) == 2
 
 
+@pytest.mark.parametrize("crs", ["EPSG:4167", "EPSG:4258", "EPSG:4807"])
+@pytest.mark.parametrize("wrapped", [True, False])
+def test_v2_a_layer_in_other_degrees_is_cut_where_it_crosses(crs: str, wrapped: bool) -> None:
+    shape = Polygon([(174, -40), (184, -41), (183, -30)])
+    unit = 400 / 360 if crs == "EPSG:4807" else 1  # grads from Paris
+    source = shapely.transform(wrap(shape) if wrapped else shape, lambda points: points * unit)
+
+    found, changes = clean_one(source, crs)
+
+    assert found.area == pytest.approx(shape.area, rel=1e-4)
+    assert changes["antimeridian"] == 1
+
+
 @pytest.mark.parametrize(
     ("crs", "x", "y", "area"),
     [
@@ -192,9 +205,9 @@ def test_v2_every_polygon_keeps_its_area(lon: float, lat: float, size: float, tu
 
 
 @settings(max_examples=20, deadline=None)
-@given(st.lists(st.tuples(st.floats(-179, 178), st.floats(-80, 80)), min_size=2, max_size=8, unique=True))
-def test_v2_islands_keep_their_area_and_stay(corners: list[tuple[float, float]]) -> None:
-    islands = shapely.union_all([box(x, y, x + 1, y + 1) for x, y in corners])
+@given(st.lists(st.tuples(st.integers(-1790, 1780), st.integers(-800, 800)), min_size=2, max_size=8, unique=True))
+def test_v2_islands_keep_their_area_and_stay(corners: list[tuple[int, int]]) -> None:
+    islands = shapely.union_all([box(x / 10, y / 10, x / 10 + 1, y / 10 + 1) for x, y in corners])
     found, changes = clean_one(islands)
 
     assert found.area == pytest.approx(islands.area)

@@ -200,3 +200,27 @@ def test_a_layer_with_2000_columns_is_refused() -> None:
     with pytest.raises(Permanent, match="has 2,000 columns, and 1,500 are allowed") as caught:
         clean(make_layer(["POINT(1 2)"], columns))
     assert caught.value.code == "vector.columns"
+
+
+def test_v1_json_with_text_that_is_not_utf_8_is_repaired() -> None:
+    latin = pa.array([b"\xfc", b'"ok"'], pa.binary())
+    text = pa.StringArray.from_buffers(2, *latin.buffers()[1:])
+    field = pa.field("value", pa.string(), metadata={"ARROW:extension:name": "arrow.json"})
+    assert clean_column(text, field).column("value") == ['"\ufffd"', '"ok"']
+
+    lists = clean_column(pa.ListArray.from_arrays([0, 1, 2], text))
+    assert lists.column("value") == [None, '["\\"ok\\""]']
+    assert lists.changes() == {"not_utf8": 1}
+
+
+def test_rows_of_every_type_can_be_dropped() -> None:
+    columns = {
+        "view": pa.array(["a", "b"], pa.string_view()),
+        "dictionary": pa.array(["a", "b"]).dictionary_encode(),
+        "numbers": pa.array([7, 9]).dictionary_encode(),
+        "list": pa.array([[1], [2]]),
+        "json": pa.array(["1", "2"]).cast(pa.json_(pa.string())),
+    }
+    cleaned = clean(make_layer([None, "POINT(1 2)"], columns))
+
+    assert [cleaned.column(name) for name in columns] == [["b"], ["b"], [9], ["[2]"], ["2"]]

@@ -180,3 +180,17 @@ def test_v1_numbers_that_are_not_on_earth_are_dropped(crs: str) -> None:
 
     assert cleaned.counts() == {"out_of_range": 3}
     assert [point.y for point in cleaned.geometries()] == pytest.approx([48, 50, 52, 54])
+
+
+def test_r1_parameters_of_a_datum_in_the_file_are_used() -> None:
+    wkt = (
+        pyproj.CRS(31467)
+        .to_wkt("WKT1_GDAL")
+        .replace(
+            'AUTHORITY["EPSG","6314"]', 'TOWGS84[598.1,73.7,418.2,0.202,0.045,-2.455,6.7],AUTHORITY["EPSG","6314"]'
+        )
+    )
+    assert "TOWGS84" in wkt
+    report = clean(make_layer(["POINT(3500000 5800000)"], crs=wkt)).report
+    assert report.crs.source in ("EPSG:31467", "DHDN / 3-degree Gauss-Kruger zone 3")
+    assert report.crs.missing_grids == ()

@@ -193,3 +193,14 @@ def test_v1_rows_read_are_rows_written_and_rows_dropped(rows: list[object], size
         for number, name in zip(batch.rows.tolist(), batch.attributes["name"].to_pylist(), strict=True)
     }
     assert names == {number: f"row {number}" for number in kept}
+
+
+def test_heights_around_a_pole_are_kept_in_all_vertices() -> None:
+    cap = shapely.force_3d(shapely.Point(0, 0).buffer(1_000_000), 7)
+    (found,) = clean(make_layer([cap], crs="EPSG:3031"), keep_z=True).geometries()
+    assert np.isfinite(shapely.get_coordinates(found, include_z=True)).all()
+
+
+def test_a_latitude_a_hair_past_the_pole_is_moved_onto_it() -> None:
+    (found,) = clean(make_layer(["POINT(5 90.0000000001)"])).geometries()
+    assert (found.x, found.y) == (5, 90)

@@ -17,7 +17,7 @@ from anabranch.plugins.vector.cleaning.reprojection import Reprojection
 from anabranch.plugins.vector.cleaning.rows import Rows
 from anabranch.plugins.vector.cleaning.types import ARROW_TYPES, find_type
 from anabranch.plugins.vector.cleaning.validity import repair
-from anabranch.plugins.vector.cleaning.values import Repairs, convert
+from anabranch.plugins.vector.cleaning.values import Repairs, convert, unwrap
 from anabranch.plugins.vector.cleaning.wkb import name_kind, read_wkb
 from anabranch.plugins.vector.models import (
     CleanBatch,
@@ -79,7 +79,8 @@ class Cleaner:
     def clean(self, batch: SourceBatch) -> Iterator[CleanBatch]:
         """The rows of a batch that are left, for each table."""
         dropped = self.dropped.total()
-        rows = self._clean_geometries(batch)
+        with np.errstate(all="ignore"):  # GEOS leaves flags of its arithmetic, which NumPy would warn of
+            rows = self._clean_geometries(batch)
         attributes = self._clean_attributes(batch, rows)
         rows.note_changes(self.changed)
         if len(rows) + self.dropped.total() - dropped != len(batch.rows):
@@ -126,6 +127,8 @@ class Cleaner:
         self._placement.place(rows)
         repair(rows)
         shapes.drop_empty(rows)
+        if self._has_z:  # what was cut or repaired may have vertices without heights
+            shapes.fill_heights(rows)
         shapes.finish(rows)
         return rows
 
@@ -136,14 +139,15 @@ class Cleaner:
         (shapes.force_3d if self._has_z else shapes.force_2d)(rows)
 
     def _clean_attributes(self, batch: SourceBatch, rows: Rows) -> pa.RecordBatch:
-        source = batch.attributes
+        arrays = [unwrap(array) for array in batch.attributes.columns]
         if len(rows) < len(batch.rows):
-            source = source.take(pa.array(rows.places))
+            places = pa.array(rows.places)
+            arrays = [array.take(places) for array in arrays]
         repairs = Repairs(rows.numbers)
-        arrays = [convert(array, column, repairs) for array, column in zip(source.columns, self.columns, strict=True)]
+        arrays = [convert(array, column, repairs) for array, column in zip(arrays, self.columns, strict=True)]
         repairs.note(self.changed)
         if not arrays:  # without columns, a batch would forget how many rows it has
-            return source.select([])
+            return batch.attributes.slice(0, len(rows))
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
     def _warn(self, grids: tuple[str, ...]) -> Iterator[str]:

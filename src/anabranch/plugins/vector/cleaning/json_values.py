@@ -22,9 +22,10 @@ def to_json(array: pa.Array) -> tuple[pa.Array, "Mapping[str, list[int]]"]:
     is_text = not kinds.is_nested(array.type)
     found: dict[str, list[int]] = defaultdict(list)
     texts: list[str | None] = []
-    for place, value in enumerate(array.to_pylist()):
+    for place, scalar in enumerate(array):
         repair = _Repair()
-        texts.append(None if value is None else repair.text_of(value) if is_text else repair.write(value))
+        value = repair.read(scalar)
+        texts.append(None if value is None else repair.text_of(str(value)) if is_text else repair.write(value))
         for what in repair.found:
             found[what].append(place)
     return pa.array(texts, pa.string()), found
@@ -35,6 +36,14 @@ class _Repair:
 
     def __init__(self) -> None:
         self.found: set[str] = set()
+
+    def read(self, scalar: pa.Scalar) -> object:
+        """The value in Python; null if a text in it is not UTF-8."""
+        try:
+            return scalar.as_py()
+        except UnicodeDecodeError:
+            self.found.add("not_utf8")
+            return None
 
     def text_of(self, text: str) -> str:
         """A text of JSON, if it is; else it becomes a string of JSON."""

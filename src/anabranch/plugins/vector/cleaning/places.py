@@ -116,11 +116,12 @@ class Placement:
         return degrees[kept], (np.cumsum(left) - 1)[index[kept]]
 
     def _move(self, rows: Rows, degrees: "Floats", index: "Integers") -> None:
-        lons = degrees[:, 0]
-        np.clip(degrees[:, 1], -POLE, POLE, out=degrees[:, 1])
+        lons, lats = degrees[:, 0], degrees[:, 1]
+        beyond = bool((np.abs(lats) > POLE).any())
+        degrees = np.stack([lons, np.clip(lats, -POLE, POLE)], axis=1) if beyond else degrees
         whole = lons.min() >= -ANTIMERIDIAN and lons.max() <= ANTIMERIDIAN
         source = rows.geometry
-        if self._reprojection.is_needed:
+        if self._reprojection.is_needed or beyond:
             rows.geometry = _write(rows, degrees)
         if whole and np.ptp(lons) <= ANTIMERIDIAN:
             return

@@ -40,9 +40,7 @@ class Reprojection:
         self._used: dict[str, float] = {}
         self._safe: Box | None = None if self.is_geographic else _find_safe_box(self._transformer, crs)
         self._bounds: Box | None = None
-        area = crs.area_of_use
-        # An area across the antimeridian is not compared with: it is no box of plain numbers.
-        self.area = Box(*area.bounds) if area and area.west < area.east else None
+        self.area = _find_area(crs)
 
     def to_degrees(self, points: "Floats") -> "Floats":
         """Longitudes and latitudes; infinite for positions that are not on Earth."""
@@ -116,6 +114,14 @@ def _make_transformer(crs: CRS) -> Transformer:
             code="vector.crs_kind",
             remedy="Give the code of a projected or geographic CRS of the Earth, like EPSG:25832, as `crs`.",
         ) from error
+
+
+def _find_area(crs: CRS) -> Box | None:
+    """Where the CRS is used, roughly; None where that is not known, or across the antimeridian."""
+    area = crs.area_of_use
+    if area is None or area.west >= area.east:
+        return None
+    return Box(area.west - 1, area.south - 1, area.east + 1, area.north + 1)
 
 
 def _find_safe_box(transformer: Transformer, crs: CRS) -> Box | None:

@@ -11,6 +11,8 @@ from anabranch.plugins.vector.cleaning.rows import Rows
 from anabranch.plugins.vector.models import Family, GeometryType
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from anabranch.plugins.vector.models import Geometries
 
 __all__ = [
@@ -18,6 +20,7 @@ __all__ = [
     "check_vertices",
     "collect",
     "drop_empty",
+    "fill_heights",
     "finish",
     "flatten",
     "force_2d",
@@ -100,12 +103,17 @@ def force_3d(rows: Rows) -> None:
     if not has_z.all():
         rows.geometry[~has_z] = shapely.force_3d(rows.geometry[~has_z])
         rows.change(~has_z, "z_added")
+    rows.change(fill_heights(rows), "z_not_finite")
+
+
+def fill_heights(rows: Rows) -> "npt.NDArray[np.bool_]":
+    """Give heights of zero to vertices without; which rows had such."""
     points, index = shapely.get_coordinates(rows.geometry, include_z=True, return_index=True)
     broken = ~np.isfinite(points[:, 2])
     if broken.any():
         points[broken, 2] = 0.0
-        rows.geometry = shapely.set_coordinates(rows.geometry, points)
-        rows.change(np.isin(np.arange(len(rows)), index[broken]), "z_not_finite")
+        rows.geometry = shapely.set_coordinates(shapely.force_3d(rows.geometry), points)
+    return np.isin(np.arange(len(rows)), index[broken])
 
 
 def finish(rows: Rows) -> None:

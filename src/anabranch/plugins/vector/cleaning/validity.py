@@ -21,12 +21,11 @@ def repair(rows: Rows) -> None:
     if not invalid.any():
         return
     before = rows.geometry.copy()
-    reasons = shapely.is_valid_reason(before)
     rows.geometry[invalid] = _keep_dimension(_make_valid(before[invalid]), shapely.get_dimensions(before[invalid]))
     after = rows.geometry
-    rows.change(invalid, "repaired", lambda place: _describe(reasons[place], before[place], after[place]))
+    rows.change(invalid, "repaired", lambda place: _describe(before[place], after[place]))
     lost = invalid & shapely.is_empty(after)
-    rows.drop(lost, "nothing_left_of_invalid", lambda place: str(reasons[place]))
+    rows.drop(lost, "nothing_left_of_invalid", lambda place: str(shapely.is_valid_reason(before[place])))
 
 
 def _make_valid(geometry: "Geometries") -> "Geometries":
@@ -58,6 +57,6 @@ def _keep_dimension(geometry: "Geometries", dimensions: "Geometries") -> "Geomet
     return geometry
 
 
-def _describe(reason: str, before: shapely.Geometry, after: shapely.Geometry) -> str:
+def _describe(before: shapely.Geometry, after: shapely.Geometry) -> str:
     areas = f"; area {before.area:.6g} -> {after.area:.6g}" if shapely.get_dimensions(before) == 2 else ""
-    return f"{reason}{areas}"
+    return f"{shapely.is_valid_reason(before)}{areas}"

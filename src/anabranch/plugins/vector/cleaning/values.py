@@ -10,13 +10,13 @@ import pyarrow.compute as pc
 import pyarrow.types as kinds
 
 from anabranch.plugins.vector.cleaning.json_values import to_json
-from anabranch.plugins.vector.cleaning.types import ARROW_TYPES, storage_of
+from anabranch.plugins.vector.cleaning.types import ARROW_TYPES
 from anabranch.plugins.vector.models import Column, ColumnType, Notes
 
 if TYPE_CHECKING:
     from anabranch.plugins.vector.models import Rows
 
-__all__ = ["Repairs", "convert"]
+__all__ = ["Repairs", "convert", "unwrap"]
 
 DAY_SECONDS = 86_400
 # Years 1 to 9999: PostgreSQL has more, but other readers of dates don't.
@@ -46,7 +46,6 @@ class Repairs:
 
 def convert(array: pa.Array, column: Column, repairs: Repairs) -> pa.Array:
     """The values in the type that `ARROW_TYPES` has for the column."""
-    array = _unwrap(array)
     special = _SPECIAL.get(column.type)
     if special:
         array = special(array, column.name, repairs)
@@ -54,10 +53,15 @@ def convert(array: pa.Array, column: Column, repairs: Repairs) -> pa.Array:
     return array if array.type == target else array.cast(target)
 
 
-def _unwrap(array: pa.Array) -> pa.Array:
+def unwrap(array: pa.Array) -> pa.Array:
+    """The values themselves, of extension types, dictionaries and views, of which rows can be taken."""
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
-    return array.cast(storage_of(array.type)) if kinds.is_dictionary(array.type) else array
+    if kinds.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    if kinds.is_string_view(array.type):
+        return array.cast(pa.string())
+    return array.cast(pa.binary()) if kinds.is_binary_view(array.type) else array
 
 
 def _repair_text(array: pa.Array, column: str, repairs: Repairs) -> pa.Array:
@@ -136,6 +140,8 @@ def _null_outside(ticks: pa.Array, first: int, last: int, column: str, repairs: 
 
 
 def _repair_json(array: pa.Array, column: str, repairs: Repairs) -> pa.Array:
+    if not kinds.is_nested(array.type):
+        array = _repair_encoding(array.cast(pa.string()), column, repairs)
     texts, notes = to_json(array)
     for what, places in notes.items():
         repairs.add(what, pa.array(np.isin(np.arange(len(array)), places)), column)
