@@ -8,15 +8,20 @@ from typing import Any
 
 import psycopg
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import shapely
 from psycopg import Connection, sql
 from psycopg.rows import TupleRow
 
+from anabranch.plugins.vector.exports import geoparquet
+from anabranch.plugins.vector.exports.copy_reader import read_rows
+from anabranch.plugins.vector.exports.expected import expect
+from anabranch.plugins.vector.exports.geoparquet import verify_geoparquet, write_geoparquet
 from anabranch.plugins.vector.models import CleanBatch, ColumnType
 from anabranch.plugins.vector.tables.chunk_writer import WrittenRows
 from anabranch.plugins.vector.tables.copy_format import DATE_RANGE, TIMESTAMP_RANGE
-from tests.support.copy_rows import make_batch, write_rows
+from tests.support.copy_rows import columns_of, make_batch, write_rows
 
 pytestmark = pytest.mark.postgres
 POINT = "POINT (7.1 50.7)"
@@ -158,3 +163,45 @@ def test_batches_and_chunks_make_one_table(database: Connection[TupleRow], tmp_p
     written = load(database, tmp_path, *batches, make_batch([], integer=[]), chunk_bytes=1_500)
     assert len(written.chunks) > 5
     assert read(database, "gid, integer, ST_X(geom)") == [(n + 1, n, n) for n in range(180)]
+
+
+def save(database: Connection[TupleRow], path: Path, query: str) -> Path:
+    """A file of a query's rows, by COPY."""
+    with path.open("wb") as file, database.cursor().copy(sql.SQL(f"copy ({query}) to stdout (format binary)")) as copy:
+        for data in copy:
+            file.write(data)
+    return path
+
+
+def test_rows_are_read_out_of_the_database_as_they_went_in(database: Connection[TupleRow], tmp_path: Path) -> None:
+    """PostgreSQL's own stream, of its own making: numbers without their zeros, and geometries in either form."""
+    count = 1 + len(NUMBERS)
+    given = {name: [None, *([values[0]] * (count - 2)), values[-1]] for name, values in COLUMNS.items()}
+    given |= {"numeric": [*NUMBERS, None], "jsonb": ['{"a": [1, "ä"]}'] * (count - 1) + [None]}
+    columns = columns_of(*(ColumnType[name.upper()] for name in given))
+    load(database, tmp_path, make_batch([POINT] * count, **given))
+    names = ", ".join(column.name for column in columns)
+    for place, geometry in enumerate(("geom", "ST_AsBinary(geom)")):
+        path = save(database, tmp_path / f"{place}.copy", f"select gid, {geometry}, {names} from rows order by gid")
+        rows = pa.Table.from_batches(read_rows(path, columns))
+        assert rows["numeric"].to_pylist() == read(database, "numeric::text")
+        assert {name: rows[name].to_pylist() for name in given if name != "numeric"} == {
+            name: values for name, values in given.items() if name != "numeric"
+        }
+        assert set(rows["geom"].to_pylist()) == {shapely.to_wkb(shapely.from_wkt(POINT), flavor="iso")}
+
+
+def test_rows_sorted_by_geometry_make_row_groups_that_are_close_together(
+    database: Connection[TupleRow], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(geoparquet, "ROW_GROUP_ROWS", 64)
+    places = [((n * 7919) % 1024 // 32, (n * 7919) % 1024 % 32) for n in range(1024)]
+    load(database, tmp_path, make_batch([f"POINT ({x} {y})" for x, y in places]))
+    source = save(database, tmp_path / "sorted.copy", "select gid, geom from rows order by geom")
+    path = write_geoparquet(source, (), tmp_path / "rows.parquet")
+    verify_geoparquet(path, expect(source, ()))
+    groups = pq.ParquetFile(path)
+    shapes = [shapely.from_wkb(groups.read_row_group(n)["geom"].to_numpy()) for n in range(groups.num_row_groups)]
+    areas = [shapely.box(*shapely.total_bounds(group)).area for group in shapes]
+    assert len(areas) == 16
+    assert sum(areas) < 2 * 31 * 31, "in the table's own order each of the 16 covers the whole"

@@ -4,7 +4,10 @@ __all__ = ["COMMANDS"]
 
 # A group has only a description.
 COMMANDS: dict[str, str | tuple[str, str]] = {
-    "demo": ("jobs.demo:demo", "Publish three sample rasters and a vector layer, refuse a broken raster, and print their links."),
+    "demo": (
+        "jobs.demo:demo",
+        "Publish three sample rasters and a vector layer, refuse a broken raster, and print their links.",
+    ),
     "run": ("jobs.run:run", "Run a job to its end, on a temporary stack if none is up."),
     "up": ("stack.up:up", "Run the stack: database, API, orchestrator and workers."),
     "down": ("stack.down:down", "Stop the stack, and clean up after a killed one."),
