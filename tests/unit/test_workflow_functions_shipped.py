@@ -198,7 +198,7 @@ def stac_ingest(
     return {name: loaded[name] for name in INGESTED}
 
 
-@workflow("process_raster", name="Publish a raster", version=6)
+@workflow("process_raster", name="Publish a raster", version=7)
 def process_raster(
     source: Annotated[
         str, Input(format="address", description="The address of the file, like bronze://uploads/…/dem.tif.")
@@ -367,7 +367,7 @@ def process_raster(
 FAILURE = ("code", "message", "remedy")
 
 
-@workflow("process_raster_collection", name="Publish a collection of rasters", version=1)
+@workflow("process_raster_collection", name="Publish a collection of rasters", version=2)
 def process_raster_collection(
     collection: Annotated[Line, Input(description="The STAC collection that the items join.")],
     sources: Annotated[
