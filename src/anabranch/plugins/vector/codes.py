@@ -1,7 +1,32 @@
 """The error codes of vectors."""
 
 from anabranch.codes import Code
+from anabranch.errors import Kind
 
 __all__ = ["CODES"]
 
-CODES: tuple[Code, ...] = ()
+# fmt: off
+CODES: tuple[Code, ...] = (
+    Code("vector.archive", Kind.TASK, "The ZIP archive can't be used: it holds no vector file or several, or exceeds a limit.", "Send an archive with Shapefiles, a file geodatabase, or one file of another format; the message names what is wrong."),
+    Code("vector.bad_rows", Kind.TASK, "Too many rows of a CSV file can't be read.", "Fix the rows that the message names; check `delimiter`, `lat` and `lon`."),
+    Code("vector.columns", Kind.TASK, "The layer has too many columns.", "Remove columns, or raise `vector_max_columns`."),
+    Code("vector.csv", Kind.TASK, "The CSV file has no header or no columns with geometries, or can't be parsed.", "Make the names of the columns the first line, and name them lat and lon, or wkt; or give their names."),
+    Code("vector.damaged", Kind.TASK, "The file starts like one of its format, but can't be read to its end.", "Upload it again; open it elsewhere to check that it is complete."),
+    Code("vector.drivers", Kind.TASK, "GDAL has loaded drivers that are not allowed.", "It is a bug in Anabranch: report it, with the version of GDAL."),
+    Code("vector.empty", Kind.TASK, "The file has zero bytes.", "Upload it again."),
+    Code("vector.encoding", Kind.TASK, "There is no such encoding, or the file is not written in it.", "Omit `encoding` to have it detected, or set it to that of the file, like cp1252."),
+    Code("vector.format", Kind.TASK, "The file format is not a supported vector format.", "Convert it to a GeoPackage with `ogr2ogr`."),
+    Code("vector.geojson", Kind.TASK, "The file is valid JSON, but neither GeoJSON nor TopoJSON.", "Send a GeoJSON FeatureCollection, a feature in each line, or TopoJSON."),
+    Code("vector.geopackage", Kind.TASK, "The database is no GeoPackage, or a layer of it is no table.", "Write the file again with `ogr2ogr`."),
+    Code("vector.json", Kind.TASK, "The file is not valid JSON, or is nested too deep.", "Write it again; the message has the line and the column."),
+    Code("vector.kml", Kind.TASK, "The KML file has no placemarks.", "Send one with placemarks; ground overlays are pictures, and network links are not followed."),
+    Code("vector.layer", Kind.TASK, "The file has no layer of this name.", "Set `layer` to one that the message lists."),
+    Code("vector.layers", Kind.TASK, "The file has too many layers.", "Set `layer` to one of them, or send them in several files."),
+    Code("vector.mismatch", Kind.TASK, "The content of the file is not what its extension says.", "Give the file the extension of its format, or upload it again."),
+    Code("vector.missing", Kind.TASK, "The file is not on the machine.", "Stage it again, then retry."),
+    Code("vector.no_geometry", Kind.TASK, "The file or the chosen layer has attributes only.", "Send a file with geometries."),
+    Code("vector.shapefile", Kind.TASK, "A part of a Shapefile was sent alone, or one is missing.", "Send a ZIP archive with the .shp, .shx, .dbf and .prj files."),
+    Code("vector.too_large", Kind.TASK, "The file, or a value of it that must be read whole, exceeds a limit.", "Convert it to a GeoPackage with `ogr2ogr`, split it, or raise the limit."),
+    Code("vector.xml", Kind.TASK, "The file is not valid XML, is nested too deep, or has a document type declaration.", "Fix it; the message has the line. KML and GML need no document type."),
+)
+# fmt: on

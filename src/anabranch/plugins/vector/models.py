@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CleanBatch", "CleanedTable", "Column", "ColumnType", "Count", "CrsReport", "Family", "GeometryType", "LayerReport",
-    "Notes", "ReadOptions", "Sample", "SourceBatch", "SourceLayer",
+    "Notes", "ReadBatches", "ReadOptions", "Sample", "SourceBatch", "SourceLayer",
 ]  # fmt: skip
 
 MAX_SAMPLES = 5
@@ -175,8 +175,9 @@ class ReadBatches(Protocol):
 class SourceLayer:
     """A layer of an opened file, before any row was read.
 
-    `schema` are its attributes, `crs` the text of its CRS as the file has it (WKT, or a code like EPSG:25832), and
-    `bounds` those that the file itself says.
+    `schema` are its attributes: their names are distinct, and JSON has Arrow's type for it. `crs` is the text of its
+    CRS as the file has it (WKT, or a code like EPSG:25832), `features` the number of its rows, if that is known, and
+    `changed` what reading itself changes in rows: it is complete when all batches are read.
     """
 
     name: str
@@ -188,6 +189,7 @@ class SourceLayer:
     features: int | None = None
     detected: dict[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    changed: Notes = field(default_factory=Notes)
 
 
 @dataclass(frozen=True)
