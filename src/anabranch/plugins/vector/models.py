@@ -195,8 +195,9 @@ class ReadBatches(Protocol):
 class SourceLayer:
     """A layer of an opened file, before any row was read.
 
-    `schema` are its attributes, `crs` the text of its CRS as the file has it (WKT, or a code like EPSG:25832), and
-    `bounds` those that the file itself says.
+    `schema` are its attributes: their names are distinct, and JSON has Arrow's type for it. `crs` is the text of its
+    CRS as the file has it (WKT, or a code like EPSG:25832), `features` the number of its rows, if that is known, and
+    `changed` what reading itself changes in rows: it is complete when all batches are read.
     """
 
     name: str
@@ -208,6 +209,7 @@ class SourceLayer:
     features: int | None = None
     detected: dict[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    changed: Notes = field(default_factory=Notes)
 
 
 @dataclass(frozen=True)
