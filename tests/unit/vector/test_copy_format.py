@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from psycopg.adapt import Transformer
 from psycopg.pq import Format
 
+from anabranch.errors import Permanent
 from anabranch.plugins.vector.models import ColumnType
 from anabranch.plugins.vector.tables import chunk_writer
 from anabranch.plugins.vector.tables.copy_format import DATE_RANGE, HEADER, TIMESTAMP_RANGE, TRAILER, encode_rows
@@ -100,7 +101,7 @@ def test_kinds_of_points_may_be_mixed(tmp_path: Path) -> None:
 
 
 def test_a_missing_geometry_is_refused() -> None:
-    with pytest.raises(ValueError, match="1 geometries are missing: rows without one must be dropped before"):
+    with pytest.raises(Permanent, match="1 geometries are missing: rows without one must be dropped before"):
         encode_rows(np.array([shapely.Point(1, 2), None]), pa.record_batch({}), (), 1)
 
 
@@ -158,13 +159,13 @@ def test_what_postgresql_cannot_hold_is_refused(kind: str, value: int) -> None:
     batch = make_batch(["POINT (1 2)"], **{kind: pa.array([value], pa.int32() if kind == "date" else pa.int64()).view(
         {"date": pa.date32(), "time": pa.time64("us"), "timestamp": pa.timestamp("us"),
          "timestamptz": pa.timestamp("us", "UTC")}[kind])})  # fmt: skip
-    with pytest.raises(ValueError, match=rf"column '{kind}': has values that PostgreSQL's type can't hold"):
+    with pytest.raises(Permanent, match=rf"column '{kind}': has values that PostgreSQL's type can't hold"):
         encode_rows(batch.geometry, batch.attributes, column, 1)
 
 
 def test_another_arrow_type_is_refused() -> None:
     batch = make_batch(["POINT (1 2)"], integer=pa.array([1], pa.int64()))
-    with pytest.raises(ValueError, match="column 'integer': integer is made of int32, and not of int64"):
+    with pytest.raises(Permanent, match="column 'integer': integer is made of int32, and not of int64"):
         encode_rows(batch.geometry, batch.attributes, columns_of(ColumnType.INTEGER), 1)
 
 
@@ -172,7 +173,7 @@ def test_another_arrow_type_is_refused() -> None:
     "text", ["", ".", "-", "1.2.3", "1_000", " 1", "0x1", "1e", "1e9999999", "\u0661", "sNaN", "1e200000", "1e-16384"]
 )
 def test_text_that_is_no_numeric_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=r"is no decimal number|has over \d+ digits (before|after) the point"):
+    with pytest.raises(Permanent, match=r"is no decimal number|has over \d+ digits (before|after) the point"):
         encode_numeric(pa.array(["1", text]))
 
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import shapely
 
+from anabranch.errors import Permanent
 from anabranch.plugins.vector.models import ColumnType
 from anabranch.plugins.vector.tables.binary_arrays import (
     EMPTY,
@@ -74,8 +75,8 @@ def encode_rows(
     for column, values in zip(columns, attributes.columns, strict=True):
         try:
             _add_attribute(rows, column.type, values)
-        except ValueError as error:
-            raise ValueError(f"column {column.name!r}: {error}") from error
+        except Permanent as error:
+            raise Permanent(f"column {column.name!r}: {error}", code="vector.values") from error
     return rows.join()
 
 
@@ -128,7 +129,9 @@ def _add_geometry(rows: _Rows, geometry: "Geometries") -> None:
 def _add_any_geometry(rows: _Rows, geometry: "Geometries") -> None:
     wkb = pa.array(shapely.to_wkb(geometry, byte_order=1, flavor="extended"), pa.large_binary())
     if wkb.null_count:
-        raise ValueError(f"{wkb.null_count} geometries are missing: rows without one must be dropped before")
+        raise Permanent(
+            f"{wkb.null_count} geometries are missing: rows without one must be dropped before", code="vector.values"
+        )
     offsets, data = offsets_of(wkb), wkb.buffers()[2]
     _add_geometry_head(rows, np.diff(offsets) + 4, unaligned(data, "<u4")[offsets[:-1] + 1])
     rows.add_variable(cut(data, offsets[:-1] + 5, offsets[1:]))
@@ -143,7 +146,9 @@ def _add_geometry_head(rows: _Rows, lengths: "Values | int", types: "npt.NDArray
 
 def _add_attribute(rows: _Rows, column_type: ColumnType, values: pa.Array) -> None:
     if not values.type.equals(ARROW_TYPES[column_type]):
-        raise ValueError(f"{column_type} is made of {ARROW_TYPES[column_type]}, and not of {values.type}")
+        raise Permanent(
+            f"{column_type} is made of {ARROW_TYPES[column_type]}, and not of {values.type}", code="vector.values"
+        )
     match column_type:
         case ColumnType.TEXT | ColumnType.BYTEA:
             _add_bytes(rows, values.cast(pa.large_binary()))
@@ -193,5 +198,5 @@ def _plain(values: pa.Array) -> "npt.NDArray[np.int64]":
 def _within(values: pa.Array, low: int, high: int) -> "npt.NDArray[np.int64]":
     plain = _plain(values)
     if len(plain) and (plain.min() < low or plain.max() > high):
-        raise ValueError("has values that PostgreSQL's type can't hold: make them null before")
+        raise Permanent("has values that PostgreSQL's type can't hold: make them null before", code="vector.values")
     return plain
