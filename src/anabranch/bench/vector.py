@@ -122,7 +122,14 @@ def _run_ogr2ogr(program: str, url: str, file: Path) -> float:
     target = conninfo_to_dict(url)
     target.pop("options", None)
     dsn = f"PG:{make_conninfo('', **target)}"
-    options = ["-nln", f"ogr_{make_token()}".replace("-", "_"), "-lco", "GEOMETRY_NAME=geom", "-nlt", "PROMOTE_TO_MULTI"]
+    options = [
+        "-nln",
+        f"ogr_{make_token()}".replace("-", "_"),
+        "-lco",
+        "GEOMETRY_NAME=geom",
+        "-nlt",
+        "PROMOTE_TO_MULTI",
+    ]
     if file.name.startswith("points"):
         options = options[:-2]
     begun = time.monotonic()
