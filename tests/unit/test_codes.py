@@ -155,7 +155,8 @@ def test_e9_our_plugins_refuse_by_errors_of_ours_only() -> None:
     assert found == {"validate.py: RuntimeError", *caught}  # mistakes of ours, and those that we catch
 
 
-VALIDATORS = {"facts.py", "models.py", "names.py", "request.py"}  # pydantic makes `handler.parameters` of what models raise
+# Pydantic makes `handler.parameters` of what models raise.
+VALIDATORS = {"facts.py", "models.py", "names.py", "request.py"}
 
 
 def raised_name(node: ast.Raise) -> str | None:
