@@ -55,6 +55,7 @@ PRINTED = {
     "docs/howto/sub-workflows.md": ["2 workflows are valid", '"name": "north"', "completed"],
     WAY_BACK: ["shows the content of publication 1", "it can be restored for 30 days", "removed collection terrain"],
     VERIFY: ["verified: 3 files are as they were published"],
+    "docs/howto/vectors.md": ['"name":"Old mill"', "shows the content of publication 1", "vector.load_chunk"],
     "docs/howto/sync-a-folder.md": ['"published": ', '"code": "raster.crs_missing"', "storage.compare_folder"],
     "examples/batch_folder/README.md": ["the level 'n/a' is no number", "batch=may", "readings/oder.csv"],
     "examples/own_handler/README.md": ["2 passed", '"mean": ', '"collection": "ndvi"'],

@@ -214,7 +214,10 @@ class SourceLayer:
 
 @dataclass(frozen=True)
 class CleanBatch:
-    """Rows of one table: geometries in EPSG:4326 as shapely has them, and the attributes in the table's columns."""
+    """Rows of one table: geometries in EPSG:4326 as shapely has them, and the attributes in the table's columns.
+
+    Single lines and polygons become multi ones when they are written: that costs much less than making such objects.
+    """
 
     family: Family
     rows: "Rows"
