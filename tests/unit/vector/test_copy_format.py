@@ -73,9 +73,7 @@ def test_psycopg_reads_every_value_as_it_was(rows: list[dict[str, Any]]) -> None
 
 @pytest.mark.parametrize("flat", ["POINT", "LINESTRING", "POLYGON", "MULTIPOINT", "MULTILINESTRING", "MULTIPOLYGON"])
 @pytest.mark.parametrize("dimensions", ["", " Z"])
-def test_geometries_are_ewkb_and_lines_and_polygons_are_multi(
-    flat: str, dimensions: str, tmp_path: Path
-) -> None:
+def test_geometries_are_ewkb_and_lines_and_polygons_are_multi(flat: str, dimensions: str, tmp_path: Path) -> None:
     z = " 5" if dimensions else ""
     ring = f"(0 0{z}, 1 0{z}, 1 1{z}, 0 0{z})"
     body = {
