@@ -1,6 +1,7 @@
 """ZIP archives, and the Shapefiles and other files in them."""
 
 import stat
+import struct
 import zipfile
 from pathlib import Path
 
@@ -53,6 +54,20 @@ def test_a_missing_index_is_rebuilt(layers: Open, tmp_path: Path) -> None:
     assert content.geometry == make_frame().geometry.to_wkb().tolist()
     assert [row["count"] for row in content.attributes] == [1, 2**60 + 1, -3]
     assert layer.warnings == ("The Shapefile a has no .shx file: it was rebuilt from the .shp file.",)
+
+
+def test_an_index_says_where_the_records_are(layers: Open, tmp_path: Path) -> None:
+    """Programs that edit a Shapefile leave the old record where it was, and write the new one at the end."""
+    path = zip_shapefile(tmp_path / "a.zip", text_frame("a", "b"))
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    shapes, index = bytearray(parts["a.shp"]), bytearray(parts["a.shx"])
+    struct.pack_into(">i", index, 100, len(shapes) // 2)
+    shapes += struct.pack(">ii", 1, 10) + struct.pack("<idd", 1, 5.5, 6.5)
+    struct.pack_into(">i", shapes, 24, len(shapes) // 2)
+    shapes[100:108] = b"\xff" * 8  # of the old record
+    (layer,) = layers(make_zip(tmp_path / "b.zip", {**parts, "a.shp": bytes(shapes), "a.shx": bytes(index)}))
+    assert read_all(layer).shapes == ["POINT (5.5 6.5)", "POINT (1 2)"]
 
 
 def test_a_missing_table_is_refused(refuse: Refuse, tmp_path: Path) -> None:

@@ -149,6 +149,35 @@ def test_too_many_bad_rows_are_refused(refuse: Refuse, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("geometry", "words"),
+    [
+        ("CURVEPOLYGON (CIRCULARSTRING (0 0, 1 1, 2 0, 1 -1, 0 0))", "geometry is a curve"),
+        ("GEOMETRYCOLLECTION (COMPOUNDCURVE ((0 0, 1 1)))", "geometry is a curve"),
+        ("GEOMETRYCOLLECTION(" * 20_000, "geometry is not WKT"),
+        ("MULTICURVE(" * 20_000, "geometry is a curve"),
+        ("010700000001000000" * 20_000 + shapely.Point(1, 2).wkb_hex, "geometry is not WKT"),
+        ("010900000001000000" * 20_000 + shapely.Point(1, 2).wkb_hex, "geometry is not WKT"),
+        ("0101000000", "geometry is not WKT"),
+    ],
+    ids=["curve", "curve in a collection", "deep", "deep curve", "deep WKB", "deep curve in WKB", "cut off"],
+)
+@pytest.mark.parametrize("first", [True, False])
+def test_geometries_that_cant_be_parsed_are_bad_rows(
+    refuse: Refuse, tmp_path: Path, geometry: str, words: str, first: bool
+) -> None:
+    rows = ["POINT (1 2);a", "POINT (1 2);b"]
+    rows.insert(0 if first else 2, f'"{geometry}";c')
+    error = refuse(write(tmp_path / "a.csv", "\n".join(["wkt;n", *rows])))
+    assert (error.code, f"{words} in 1, like line {2 if first else 4}" in error.message) == ("vector.bad_rows", True)
+
+
+def test_a_long_geometry_does_not_hide_the_delimiter(layers: Open, tmp_path: Path) -> None:
+    line = shapely.LineString([(n / 7, 50) for n in range(8_000)])
+    (layer,) = layers(write(tmp_path / "a.csv", f"wkt;n\n{line.wkt};7\n"))
+    assert (len(line.wkt) > 2**17, read_all(layer).attributes) == (True, [{"n": 7}])
+
+
+@pytest.mark.parametrize(
     ("text", "options", "code", "words"),
     [
         ("1.5,2.5,a\n3,4,b\n", {}, "vector.csv", "has no header: its first line is 1.5, 2.5, a"),

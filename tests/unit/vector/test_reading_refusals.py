@@ -115,6 +115,10 @@ def test_geopackages_without_layers_are_refused(refuse: Refuse, tmp_path: Path) 
     path = make_geopackage(tmp_path / "a.gpkg", ["update gpkg_contents set data_type = 'attributes'"])
     error = refuse(path)
     assert (error.code, error.message) == ("vector.no_geometry", "a.gpkg has no layer with geometries: it has places")
+    names = ("gpkg_contents", "gpkg_geometry_columns")
+    hidden = [f"update {name} set table_name = 'ogr_empty_table'" for name in names]
+    error = refuse(make_geopackage(tmp_path / "d.gpkg", ["alter table places rename to ogr_empty_table", *hidden]))
+    assert (error.code, "has no layer with geometries" in error.message) == ("vector.no_geometry", True)
     with closing(sqlite3.connect(tmp_path / "b.gpkg")) as database, database:
         database.execute("create table a (b)")
     error = refuse(tmp_path / "b.gpkg")

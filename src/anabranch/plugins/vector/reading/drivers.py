@@ -27,7 +27,6 @@ def gdal_options(memory_mb: int) -> dict[str, str]:
         "OGR_GPKG_NUM_THREADS": "1",  # else batches are read ahead, which takes more memory
         "OGR_SQLITE_ALLOW_EXTERNAL_ACCESS": "NO",
         "OGR_SQLITE_LOAD_EXTENSIONS": "",
-        "SHAPE_RESTORE_SHX": "YES",  # only where an archive has none, in the folder that it was unpacked to
         "GML_DOWNLOAD_SCHEMA": "NO",
         "GML_SKIP_RESOLVE_ELEMS": "ALL",
         "LIBKML_RESOLVE_STYLE": "NO",

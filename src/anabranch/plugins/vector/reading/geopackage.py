@@ -17,6 +17,7 @@ from anabranch.sql_files import read_statements
 __all__ = ["open_geopackage"]
 
 STATEMENTS = read_statements(Path(__file__).with_name("geopackage.sql"))
+PLACEHOLDER = "ogr_empty_table"  # GDAL wrote it once where there are attributes only, and never reads it
 WAL_VERSIONS = slice(18, 20)  # of the file's header: 2 where it was written with a write-ahead log
 _WAL = (
     "The GeoPackage was open in another program when it was copied (write-ahead log): changes that were still in its "
@@ -50,7 +51,7 @@ def _list_layers(path: Path) -> list[tuple[str, bool]]:
     for name, kind, held, definition in tables:
         if kind in ("features", "attributes", "aspatial"):
             _check_table(path.name, str(name), str(held), str(definition))
-            layers.append((str(name), kind == "features"))
+            layers.append((str(name), kind == "features" and name != PLACEHOLDER))
     return layers
 
 

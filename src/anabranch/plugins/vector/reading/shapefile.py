@@ -1,8 +1,12 @@
 """Shapefiles: their parts must be whole and belong together, and their text has an encoding."""
 
 import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+
+import pyogrio
 
 from anabranch.errors import Permanent
 from anabranch.plugins.vector.models import ReadOptions, SourceLayer
@@ -59,10 +63,25 @@ def _open(archive: str, shapefile: Shapefile, options: ReadOptions, settings: Ve
         encoding=gdal_name(encoding),
         options={"ADJUST_TYPE": "YES"},  # whole numbers of 19 digits are read as such where they fit
     )
-    notices = () if ".shx" in shapefile.parts else (_NO_INDEX.format(name=show_text(shapefile.name)),)
-    return open_layer(
-        file, shapefile.name, detected={"encoding": encoding, "encoding found by": found}, notices=notices
-    )
+    detected = {"encoding": encoding, "encoding found by": found}
+    if ".shx" in shapefile.parts:
+        return open_layer(file, shapefile.name, detected=detected)
+    with _rebuilding():
+        notice = _NO_INDEX.format(name=show_text(shapefile.name))
+        return open_layer(file, shapefile.name, detected=detected, notices=(notice,))
+
+
+@contextmanager
+def _rebuilding() -> Iterator[None]:
+    """GDAL writes the .shx file of what it opens, in the folder that it was unpacked to.
+
+    It replaces one that is there, too, and does not find records where only that one says where they are.
+    """
+    pyogrio.set_gdal_config_options({"SHAPE_RESTORE_SHX": "YES"})
+    try:
+        yield
+    finally:
+        pyogrio.set_gdal_config_options({"SHAPE_RESTORE_SHX": None})
 
 
 def _check_parts(name: str, parts: dict[str, Path]) -> None:

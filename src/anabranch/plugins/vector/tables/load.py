@@ -54,6 +54,8 @@ def copy_chunk(ctx: Context, chunk: Chunk, path: Path) -> int:
     """Copy a file of rows; returns how many, and 0 where an earlier attempt has copied them."""
     with _fenced(ctx) as connection:
         ((begun,),) = _run(connection, "begin_chunk", table=chunk.table, chunk=chunk.number, rows=chunk.rows)
+        if begun is None:
+            raise _no_table(chunk.table)
         if not begun:
             return 0
         copy_rows = sql.SQL(_text("copy_rows").decode()).format(table=sql.Identifier(chunk.table))
@@ -72,11 +74,7 @@ def finish_table(ctx: Context, table: StagedTable) -> None:
         _run(connection, "no_time_limit")
         found = _run(connection, "finish_table", table=table.table)
     if not found:
-        raise NotFound(
-            "vector.table_lost",
-            f"table geo.{table.table} is gone: it was dropped after its job had ended",
-            remedy="Submit the job again with `--rerun`.",
-        )
+        raise _no_table(table.table)
     rows, chunks, bounds, types = found[0]
     if (rows, chunks) != (table.rows, table.chunks):
         raise _mismatch(table.table, f"{rows} rows of {chunks} files, not {table.rows} of {table.chunks}")
@@ -115,6 +113,14 @@ def _text(query: str) -> bytes:
 
 def _lost() -> Interrupted:
     return Interrupted("the task was cancelled, or another attempt has it now", code="task.lost")
+
+
+def _no_table(table: str) -> NotFound:
+    return NotFound(
+        "vector.table_lost",
+        f"table geo.{table} is gone: it was dropped after its job had ended",
+        remedy="Submit the job again with `--rerun`.",
+    )
 
 
 def _mismatch(table: str, what: str) -> Permanent:

@@ -39,6 +39,7 @@ def find_dialect(path: Path, options: ReadOptions) -> Dialect:
     """The dialect of a file, by a sample of it and by what the caller says."""
     encoding = check_encoding(options.encoding) if options.encoding else detect_encoding(path)
     lines, whole = _read_lines(path, encoding)
+    csv.field_size_limit(SAMPLE_BYTES)  # a geometry is longer than what is usual for a field
     skipped, delimiter = 0, _check_delimiter(options.delimiter)
     if lines and lines[0].lower().startswith("sep=") and len(lines[0].strip()) == 5:  # Excel writes it
         skipped, delimiter = 1, delimiter or lines[0][4]
@@ -87,7 +88,7 @@ def _detect_delimiter(lines: list[str]) -> str:
 def _score(lines: list[str], delimiter: str) -> tuple[float, int]:
     try:
         widths = [len(row) for row in csv.reader(lines[:MAX_SAMPLE_ROWS], delimiter=delimiter) if row]
-    except csv.Error:  # a field over the limit
+    except csv.Error:
         return 0, 0
     if not widths or widths[0] < 2:
         return 0, 0

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 import shapely
 
 from anabranch.errors import Permanent
+from anabranch.plugins.vector.cleaning.wkb import parse_wkb
 from anabranch.plugins.vector.models import ReadOptions
 from anabranch.redaction import show_text
 
@@ -29,7 +30,8 @@ NUMBER = re.compile(r"\s*[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?\s*")
 _NUMBER = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?$"
 _COMMA = r"^[+-]?[0-9]*,[0-9]+$"
 _SRID = r"(?i)^\s*SRID=[0-9]+;\s*"
-_HEX = r"^[0-9A-Fa-f]{18,}$"
+_HEX = r"^([0-9A-Fa-f]{2}){9,}$"
+_CURVE = r"(?i)CURVE|SURFACE|CIRCULAR"  # shapely has none, and GEOS calls itself for each that is within another
 MAX_COLLECTIONS = 16  # in one geometry: parsers of nested ones call themselves
 MAX_LATITUDE, MIN_LONGITUDE, MAX_LONGITUDE = 90, -180, 360
 _POINT = np.dtype([("order", "u1"), ("type", "<u4"), ("x", "<f8"), ("y", "<f8")])
@@ -142,16 +144,20 @@ def parse_texts(column: pa.Array) -> Parsed:
     """The geometries of a column of WKT, EWKT, or WKB in hexadecimal digits."""
     text = pc.replace_substring_regex(pc.utf8_trim_whitespace(column), _SRID, "")
     text = pc.if_else(pc.equal(text, ""), None, text)
-    nested = pc.greater(pc.count_substring(text, "COLLECTION", ignore_case=True), MAX_COLLECTIONS)
     digits = pc.match_substring_regex(text, _HEX)
-    wkt = pc.if_else(pc.or_(digits, nested), None, text).to_numpy(zero_copy_only=False)
-    hexadecimal = pc.if_else(digits, text, None).to_numpy(zero_copy_only=False)
+    curves = pc.match_substring_regex(text, _CURVE)
+    nested = pc.greater(pc.count_substring(text, "COLLECTION", ignore_case=True), MAX_COLLECTIONS)
+    wkt = pc.if_else(pc.or_(pc.or_(digits, nested), curves), None, text).to_numpy(zero_copy_only=False)
     geometries = shapely.from_wkt(wkt, on_invalid="ignore")
     if pc.any(digits).as_py():
-        parsed = shapely.from_wkb(hexadecimal, on_invalid="ignore")
-        geometries = np.where(shapely.is_missing(geometries), parsed, geometries)
+        wkb = [value and bytes.fromhex(value) for value in pc.if_else(digits, text, None).to_pylist()]
+        geometries = np.where(shapely.is_missing(geometries), parse_wkb(pa.array(wkb, pa.binary())), geometries)
+    is_curve = pc.fill_null(curves, False).to_numpy(zero_copy_only=False)
     bad = shapely.is_missing(geometries) & pc.is_valid(text).to_numpy(zero_copy_only=False)
-    return Parsed(pa.array(shapely.to_wkb(geometries, flavor="iso"), pa.binary()), {"geometry is not WKT": bad})
+    return Parsed(
+        pa.array(shapely.to_wkb(geometries, flavor="iso"), pa.binary()),
+        {"geometry is not WKT": bad & ~is_curve, "geometry is a curve": bad & is_curve},
+    )
 
 
 def find_srid(column: pa.Array) -> int | None:
@@ -160,7 +166,7 @@ def find_srid(column: pa.Array) -> int | None:
     if found := re.match(r"(?i)\s*SRID=([0-9]{1,6});", first):
         return int(found[1])
     if re.fullmatch(_HEX[1:-1], first):
-        geometry = shapely.from_wkb(first, on_invalid="ignore")
+        (geometry,) = parse_wkb(pa.array([bytes.fromhex(first)], pa.binary()))
         return int(shapely.get_srid(geometry)) or None if geometry is not None else None
     return None
 
