@@ -26,6 +26,7 @@ from anabranch.plugins.stac.ingest.handlers import load_items, read_items, valid
 from anabranch.plugins.storage.handlers import list_files, stage
 from anabranch.plugins.storage.inventory import analyse_files, total_inventory
 from anabranch.plugins.storage.sync.handlers import compare_folder, report_sync
+from anabranch.plugins.vector.exports.handlers import export_layer, show_layer
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.nodes import EndNode
 from anabranch.workflows.python import WorkflowFunction
@@ -637,6 +638,62 @@ def unpublish_raster(
         **named, expected=last, dry_run=False, confirm=confirm
     )
     return {"inventory": inventory, "withdrawn": expr.optional(withdraw)}
+
+
+LAYER = "The name of the layer, which is that of its table in schema geo."
+
+
+@workflow("unpublish_vector", name="Unpublish a vector layer", version=1)
+def unpublish_vector(
+    layer: Annotated[Line, Input(maximum=63, description=LAYER)],
+    reason: Annotated[str, Input(maximum=1000, description="Why it is withdrawn; stored in the item's history.")],
+    expected: Annotated[
+        int,
+        Input(minimum=1, description="The number of the publication that was seen last; another one is a conflict."),
+    ]
+    | None = None,
+    dry_run: Annotated[bool, Input(description="Whether to show the inventory and change nothing.")] = True,
+    confirm: Annotated[bool, Input(description="Must be true, unless it is a dry run.")] = False,
+) -> Any:
+    """Show what a published layer consists of, and withdraw it from its readers once that is confirmed; it can be restored for a while."""  # noqa: E501  # as the file has it
+    found = show_layer.options(name="layer")(layer=layer)
+    named: Any = {"collection": found.collection, "item": found.item, "reason": reason}
+    first: Any = expr.default(expected, found.number)
+    inventory = unpublish_item.options(name="inventory")(**named, expected=first, dry_run=True)
+    withdraw = unpublish_item.options(name="withdraw", when=dry_run == False, after=inventory)(
+        **named, expected=found.number, dry_run=False, confirm=confirm
+    )
+    return {"layer": found, "inventory": inventory, "withdrawn": expr.optional(withdraw)}
+
+
+@workflow("export_gold", name="Export a vector layer", version=1)
+def export_gold(
+    layer: Annotated[Line, Input(maximum=63, description=LAYER)],
+    formats: Annotated[
+        list[Any], Input(minimum=1, maximum=4, description="The formats: geoparquet, flatgeobuf, pmtiles and csv.")
+    ] = ["geoparquet"],  # noqa: B006  # read once
+    max_zoom: Annotated[
+        int,
+        Input(
+            minimum=0, maximum=18, description="The largest scale of PMTiles; without it, it follows from the extent."
+        ),
+    ]
+    | None = None,
+    reason: Annotated[str, Input(maximum=1000, description="Why it is exported; stored in the item's history.")]
+    | None = None,
+) -> Any:
+    """Write the rows of a published vector layer to files for analysts and web maps, verify them, and publish them with its item."""  # noqa: E501  # as the file has it
+    made: Any = export_layer.options(name="export")(layer=layer, formats=formats, max_zoom=max_zoom)
+    publish: Any = register_items.options(name="publish")(
+        collection=made.collection, items=made["items"], reason=reason, keep_same=True
+    )
+    return {
+        "outputs": made.outputs,
+        "items": publish["items"],
+        "changed": publish.changed,
+        "rows": made.rows,
+        "max_zoom": expr.optional(made.max_zoom),
+    }
 
 
 FUNCTIONS = [value for value in list(globals().values()) if isinstance(value, WorkflowFunction)]

@@ -43,6 +43,7 @@ CODES: tuple[Code, ...] = (
     Code("vector.no_geometry", Kind.TASK, "The file or the chosen layer has attributes only.", "Send a file with geometries."),
     Code("vector.no_layer", Kind.NOT_FOUND, "No layer of this name is published.", "Publish it first; `anabranch items list` shows what is published."),
     Code("vector.other_item", Kind.CONFLICT, "The layer belongs to another item than the one that was given.", "Give the collection and the item that the message names."),
+    Code("vector.pmtiles_rows", Kind.TASK, "The layer has too many features for PMTiles, whose writing takes some 40 microseconds for each feature and scale.", "Leave pmtiles out of `formats`: `/features` serves tiles of any layer; or raise the setting `vector_pmtiles_max_rows`."),
     Code("vector.rows_lost", Kind.TASK, "Rows were neither written nor reported as dropped.", "It is a bug in Anabranch: report it, with the file if you may."),
     Code("vector.shapefile", Kind.TASK, "A part of a Shapefile was sent alone, or one is missing.", "Send a ZIP archive with the .shp, .shx, .dbf and .prj files."),
     Code("vector.table_lost", Kind.NOT_FOUND, "The table of a job was dropped, a day after the job had ended.", "Submit the job again with `--rerun`."),

@@ -2,13 +2,15 @@
 
 from anabranch.geo.gdal_environment import closed_environment
 
-__all__ = ["ALLOWED", "batch_bytes", "gdal_environment", "gdal_options"]
+__all__ = ["ALLOWED", "WRITTEN", "batch_bytes", "export_environment", "gdal_environment", "gdal_options"]
 
 MB = 2**20
 # CSV and GeoParquet are read without GDAL. pyogrio loads the driver MEM itself.
 ALLOWED = frozenset(
     {"ESRI Shapefile", "FlatGeobuf", "GML", "GPKG", "GeoJSON", "GeoJSONSeq", "LIBKML", "MEM", "OpenFileGDB", "TopoJSON"}
 )
+# Those that write exports: GDAL makes PMTiles of a database in SQLite's format.
+WRITTEN = frozenset({"FlatGeobuf", "MEM", "PMTiles", "SQLite"})
 # The share of the memory that one batch may have: two are in flight, and each is copied while it is cleaned.
 BATCH_DIVISOR = 8
 
@@ -36,8 +38,17 @@ def gdal_options(memory_mb: int) -> dict[str, str]:
 
 def gdal_environment(memory_mb: int = 1024) -> dict[str, str]:
     """The environment of a process that opens untrusted vector files; to be set before GDAL is first used."""
+    return _environment(ALLOWED, memory_mb)
+
+
+def export_environment(memory_mb: int = 1024) -> dict[str, str]:
+    """The environment of a process that writes exports."""
+    return _environment(WRITTEN, memory_mb)
+
+
+def _environment(drivers: frozenset[str], memory_mb: int) -> dict[str, str]:
     return {
-        **closed_environment(ALLOWED, memory_mb),
+        **closed_environment(drivers, memory_mb),
         **gdal_options(memory_mb),
         "GDAL_NUM_THREADS": "1",
         "CPL_LOG": "/dev/null",  # GDAL writes a line for each name in GDAL_SKIP that this build lacks

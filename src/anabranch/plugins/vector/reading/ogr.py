@@ -48,9 +48,9 @@ class OgrFile:
     text_columns: frozenset[str] = frozenset()  # those that GDAL takes for JSON, and are not
 
 
-def check_drivers() -> None:
+def check_drivers(allowed: frozenset[str] = ALLOWED) -> None:
     """Raise where GDAL has loaded a driver that is not allowed: a new one, or one loaded too early."""
-    loaded = sorted(set(pyogrio.list_drivers()) - ALLOWED)
+    loaded = sorted(set(pyogrio.list_drivers()) - allowed)
     if loaded:
         version = ".".join(str(part) for part in pyogrio.__gdal_version__)
         raise Permanent(

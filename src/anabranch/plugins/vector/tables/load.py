@@ -11,11 +11,11 @@ from psycopg.types.json import Jsonb
 
 from anabranch.engine.worker.context import Context
 from anabranch.errors import Interrupted, NotFound, Permanent
-from anabranch.plugins.vector.handler_models import Chunk, ShownLayer, StagedTable
+from anabranch.plugins.vector.handler_models import Chunk, PublishedLayer, ShownLayer, StagedTable
 from anabranch.plugins.vector.models import CleanedTable
 from anabranch.sql_files import read_statements
 
-__all__ = ["copy_chunk", "find_layer", "finish_table", "make_table", "may_publish"]
+__all__ = ["SQL", "copy_chunk", "find_layer", "find_published", "finish_table", "make_table", "may_publish"]
 
 SQL = Path(__file__).parents[1] / "statements.sql"
 BLOCK_BYTES = 2**20
@@ -25,12 +25,19 @@ Rows = list[tuple[Any, ...]]
 
 def find_layer(ctx: Context, name: str) -> ShownLayer | None:
     """The layer that readers see under a name."""
+    found = find_published(ctx, name)
+    return found.shown if found else None
+
+
+def find_published(ctx: Context, name: str) -> PublishedLayer | None:
+    """The same, with its item and the files of that."""
     with ctx.catalog() as connection, connection.cursor(row_factory=dict_row) as cursor:
         found = cursor.execute(_text("find_layer"), {"name": name}).fetchone()
     if found is None:
         return None
-    columns = [{**column, "source": column["name"]} for column in found["columns"]]
-    return ShownLayer.model_validate({**found, "columns": columns})
+    document, files = found.pop("document"), found.pop("files")
+    found["columns"] = [{**column, "source": column["name"]} for column in found["columns"]]
+    return PublishedLayer.model_validate({"shown": found, "document": document, "files": files})
 
 
 def may_publish(ctx: Context, collection: str, item: str) -> bool:
