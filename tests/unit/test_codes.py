@@ -28,10 +28,10 @@ ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "anabranch"
 SHAPE = re.compile(r"[a-z_]+(\.[a-z0-9_]+)*")
 IN_SQL = re.compile(r"""['"]code['"]\s*[:,]\s*['"]([a-z_.]+)['"]""")
-# Made from the kind of a handler's exception, and from what the database refuses.
+# Made from the kind of a handler's exception, from what the database refuses, and for an archive by its plugin.
 MADE = {
     "catalog.not_empty", "publication.expired", "publication.forbidden", "publication.moved", "publication.owner",
-    "publication.same",
+    "publication.same", "raster.archive", "vector.archive",
     "handler.contract", "handler.error", "handler.exited", "handler.permanent", "handler.resource", "handler.throttled",
     "handler.transient",
 }  # fmt: skip
