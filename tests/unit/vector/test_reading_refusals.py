@@ -195,9 +195,9 @@ def test_folders_of_kml_are_layers_if_they_have_placemarks(layers: Open, tmp_pat
 
 
 def test_large_kml_is_refused(refuse: Refuse, tmp_path: Path) -> None:
-    make_kml(tmp_path / "a.kml", f"<!--{'x' * 17_000_000}-->")
+    make_kml(tmp_path / "a.kml", f"<!--{'x' * 12_000_000}-->")
     error = refuse(tmp_path / "a.kml", VectorSettings(vector_memory_mb=256))
-    assert (error.code, "KML of more than 16 MB" in error.message) == ("vector.too_large", True)
+    assert (error.code, "KML of more than 10 MB" in error.message) == ("vector.too_large", True)
 
 
 @pytest.mark.parametrize(

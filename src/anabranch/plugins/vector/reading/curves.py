@@ -47,7 +47,7 @@ def simplify_types(geometry: pa.Array, rows: "Rows", changed: Notes) -> pa.Array
         walk = _Walk(values[place])
         try:
             plain = walk.geometry(0)
-        except (ValueError, struct.error, IndexError):
+        except (_Unreadable, ValueError, struct.error, IndexError):
             continue
         if walk.changed:
             values[place] = plain
@@ -74,6 +74,10 @@ def _base_types(geometry: pa.Array) -> "npt.NDArray[np.int64]":
     big = quads.view(">u4")[:, 0].astype(np.int64)
     types[whole] = (np.where(letters[first] == 1, little, big) & 0x0FFFFFFF) % 1000
     return types
+
+
+class _Unreadable(Exception):
+    """The bytes are no geometry that we know."""
 
 
 class _Walk:
@@ -105,13 +109,13 @@ class _Walk:
 
     def _head(self, depth: int) -> tuple[str, int, int, int]:
         if depth > MAX_DEPTH:
-            raise ValueError("nested too deep")
+            raise _Unreadable("nested too deep")
         order = "<" if self._data[self._at] == 1 else ">"
         (code,) = struct.unpack_from(f"{order}I", self._data, self._at + 1)
         self._at += 5
         base, dimensions = code % 1000, 2 + (1, 1, 2)[code // 1000 - 1] if code >= 1000 else 2
         if not 1 <= base <= TRIANGLE or code > 3017:
-            raise ValueError("an unknown type")
+            raise _Unreadable("an unknown type")
         return order, base, code, dimensions
 
     def _curve(self, depth: int) -> "Coordinates":
@@ -124,7 +128,7 @@ class _Walk:
         if base == CIRCULAR:
             return _stroke(self._points(order, dimensions))
         if base != COMPOUND:
-            raise ValueError("no curve")
+            raise _Unreadable("no curve")
         parts = [self._curve(depth + 1) for _ in range(self._count(order))]
         kept = parts[:1] + [part[1:] for part in parts[1:]]
         return np.concatenate(kept) if kept else np.empty((0, dimensions))

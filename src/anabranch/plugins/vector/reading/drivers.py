@@ -24,7 +24,7 @@ def gdal_options(memory_mb: int) -> dict[str, str]:
     """The options of GDAL for untrusted vector files, which may also be set after its start."""
     return {
         "OGR_ARROW_MEM_LIMIT": str(batch_bytes(memory_mb)),  # a batch ends before it has more bytes
-        "OGR_GEOJSON_MAX_OBJ_SIZE": str(max(1, memory_mb // BATCH_DIVISOR)),
+        "OGR_GEOJSON_MAX_OBJ_SIZE": "0",  # our scan bounds it
         "OGR_FLATGEOBUF_STREAM_BASE_IMPL": "YES",  # its own code ends the file where a batch reaches the limit
         "OGR_GPKG_NUM_THREADS": "1",  # else batches are read ahead, which takes more memory
         "OGR_SQLITE_ALLOW_EXTERNAL_ACCESS": "NO",

@@ -9,6 +9,7 @@ from anabranch.redaction import show_text
 __all__ = ["check_encoding", "detect_encoding", "gdal_name"]
 
 PIECE_BYTES = 2**20
+SPECIAL = frozenset({"idna", "punycode", "undefined", "unicode_escape", "raw_unicode_escape"})  # not of files
 UNDEFINED_IN_CP1252 = frozenset(b"\x81\x8d\x8f\x90\x9d")
 # A field of a fixed width may cut a character in two: so few of them don't speak against UTF-8.
 MAX_BROKEN_SHARE = 0.05
@@ -19,14 +20,14 @@ def check_encoding(name: str) -> str:
     """The name that Python has for an encoding of text."""
     try:
         found = codecs.lookup(name)
-        if not found._is_text_encoding or found.name in ("idna", "punycode", "undefined", "unicode_escape"):
-            raise LookupError(name)
-    except (LookupError, ValueError) as error:
+    except (LookupError, ValueError):
+        found = None
+    if found is None or not found._is_text_encoding or found.name in SPECIAL:
         raise Permanent(
             f"there is no encoding {show_text(name)!r}",
             code="vector.encoding",
             remedy="Set `encoding` to utf-8, cp1252, latin-1, or another name that Python knows; or omit it.",
-        ) from error
+        )
     return found.name
 
 

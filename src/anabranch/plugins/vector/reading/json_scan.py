@@ -19,8 +19,8 @@ __all__ = ["JsonFacts", "JsonKind", "max_document_bytes", "scan_json"]
 
 MB = 2**20
 MAX_DEPTH = 32
-# GDAL holds some 12 bytes for each byte of a value that it reads whole.
-DOCUMENT_DIVISOR = 16
+# GDAL holds some 14 bytes for each byte of a value that it reads whole.
+DOCUMENT_DIVISOR = 24
 SPACE = b" \t\r\n"
 EXACT = 2**53
 _FEATURES = re.compile(rb'"features"\s*:\s*\Z')
@@ -106,7 +106,8 @@ class _Scan:
         if self._level is not None and not self._done:
             self._take_features(block, at)
         if len(self._pending) > self._limit:
-            what = "has a value" if self._level is not None else "is one value, or has members beside its features,"
+            inside = self._level is not None and not self._done
+            what = "has a feature" if inside else "is one value, or has members beside its features,"
             raise Permanent(
                 f"{self._path.name} {what} larger than {self._limit // MB} MB, from {locate(self._path, self._start)}",
                 code="vector.too_large",

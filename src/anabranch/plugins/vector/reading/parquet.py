@@ -27,6 +27,7 @@ __all__ = ["open_parquet"]
 DEFAULT_CRS = "OGC:CRS84"
 MAX_FOOTER_BYTES = 64 * 2**20
 BUFFER_BYTES = 2**20
+INDEX_BYTES = 8  # more than a place in a dictionary takes
 _SPHERICAL = "Edges are lines on the sphere in this file; they are published as straight lines."
 _OTHERS = "Only the geometries of {first} are published; those of other columns are left out: {names}."
 
@@ -107,7 +108,14 @@ def _is_repeated(metadata: parquet.FileMetaData, schema: pa.Schema, name: str) -
         return False
     place = next(number for number in range(metadata.num_columns) if metadata.schema.column(number).path == name)
     groups = (metadata.row_group(group).column(place) for group in range(metadata.num_row_groups))
-    return any(group.has_dictionary_page for group in groups)
+    return any(group.has_dictionary_page and _is_mostly_dictionary(group) for group in groups)
+
+
+def _is_mostly_dictionary(group: parquet.ColumnChunkMetaData) -> bool:
+    """Whether rows refer to values in the dictionary: writers also begin one for columns whose values all differ."""
+    dictionary = group.data_page_offset - (group.dictionary_page_offset or group.data_page_offset)
+    few_bytes: bool = group.total_uncompressed_size < INDEX_BYTES * group.num_values
+    return few_bytes or bool(dictionary * 4 > group.total_compressed_size)
 
 
 def _check(name: str, schema: pa.Schema, geo: _Geo, columns: int, settings: VectorSettings) -> None:
