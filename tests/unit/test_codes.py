@@ -30,14 +30,9 @@ SHAPE = re.compile(r"[a-z_]+(\.[a-z0-9_]+)*")
 IN_SQL = re.compile(r"""['"]code['"]\s*[:,]\s*['"]([a-z_.]+)['"]""")
 # Made from the kind of a handler's exception, from what the database refuses, and for an archive by its plugin.
 MADE = {
-<<<<<<< HEAD
     "catalog.not_empty", "publication.expired", "publication.forbidden", "publication.in_use", "publication.moved",
     "publication.name_taken", "publication.owner", "publication.same", "publication.tables",
     "raster.archive", "vector.archive",
-=======
-    "catalog.not_empty", "publication.expired", "publication.forbidden", "publication.moved", "publication.owner",
-    "publication.same", "raster.archive", "vector.archive",
->>>>>>> 4948d8a807317c6a0b4704be0525fefad8235321
     "handler.contract", "handler.error", "handler.exited", "handler.permanent", "handler.resource", "handler.throttled",
     "handler.transient",
 }  # fmt: skip

@@ -106,7 +106,7 @@ class Cleaner:
             crs=crs,
             columns=self.columns,
             dropped=dropped,
-            changed=self.changed.counts(),
+            changed={**self._layer.changed.counts(), **self.changed.counts()},
             warnings=(*self._layer.warnings, *self._source.warnings, *self._warn(crs.missing_grids), *hints),
             detected=self._layer.detected,
         )
@@ -181,7 +181,8 @@ def _select(
         return None
     if mask.all():
         return CleanBatch(family, rows.numbers, rows.geometry, attributes)
-    return CleanBatch(family, rows.numbers[mask], rows.geometry[mask], attributes.filter(pa.array(mask)))
+    chosen = attributes.filter(pa.array(mask)) if attributes.num_columns else attributes
+    return CleanBatch(family, rows.numbers[mask], rows.geometry[mask], chosen)
 
 
 def _lost(layer: str) -> Permanent:
