@@ -58,8 +58,8 @@ class Loading:
         written = self._written
         facts: dict[str, Any] = {"geometry_type": "Point", "mixed": False, "has_z": False, "columns": COLUMNS}
         facts |= {"rows": written.rows, "bounds": written.bounds, "sha256": written.sha256}
-        chunks = {"chunks": written.chunks, "chunk_rows": written.chunk_rows}
-        make_table(ctx, TABLE, CleanedTable(layer="towns", family=Family.POINT, **facts, **chunks))
+        facts |= {"chunks": written.chunks, "chunk_rows": written.chunk_rows}
+        make_table(ctx, TABLE, CleanedTable(layer="towns", family=Family.POINT, **facts))
 
     def copy(self, ctx: Context, number: int = 0, path: Path | None = None) -> int:
         """Copy one of the files of rows."""

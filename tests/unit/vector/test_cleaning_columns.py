@@ -1,6 +1,8 @@
 """Columns have faithful types, and values that PostgreSQL refuses are repaired and noted (V1)."""
 
 import json
+from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 
@@ -10,7 +12,7 @@ import pytest
 
 from anabranch.errors import Permanent
 from anabranch.plugins.vector.cleaning.types import ARROW_TYPES
-from anabranch.plugins.vector.models import ColumnType
+from anabranch.plugins.vector.models import ColumnType, Family, Notes, SourceBatch
 from tests.support.vector_batches import Cleaned, clean, make_layer
 
 BERLIN = pa.timestamp("ns", "Europe/Berlin")
@@ -224,3 +226,15 @@ def test_rows_of_every_type_can_be_dropped() -> None:
     cleaned = clean(make_layer([None, "POINT(1 2)"], columns))
 
     assert [cleaned.column(name) for name in columns] == [["b"], ["b"], [9], ["[2]"], ["2"]]
+
+
+def test_v1_a_layer_without_columns_is_divided_by_its_kinds_of_geometry() -> None:
+    layer = make_layer(["POINT (1.5 2)", "LINESTRING (1 2, 3 4)", None, "POINT (1.7 2)"], {})
+
+    def read(max_rows: int, dropped: Notes) -> Iterator[SourceBatch]:
+        for batch in layer.read(max_rows, dropped):  # as GDAL gives it: without columns, it says that it has no rows
+            yield replace(batch, attributes=pa.RecordBatch.from_arrays([], schema=pa.schema([])))
+
+    cleaned = clean(replace(layer, read=read))
+    assert [(batch.family, len(batch.rows)) for batch in cleaned.batches] == [(Family.POINT, 2), (Family.LINE, 1)]
+    assert cleaned.counts() == {"null_geometry": 1}

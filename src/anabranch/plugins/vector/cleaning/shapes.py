@@ -133,7 +133,7 @@ def _find_suspects(geometry: "Geometries") -> "npt.NDArray[np.bool_]":
     """Polygons whose rings may be in another order: all but those of one ring whose area is positive."""
     kinds = shapely.get_type_id(geometry)
     plain = (kinds == Kind.POLYGON) & (shapely.get_num_interior_rings(geometry) == 0)
-    suspects = (kinds == Kind.MULTIPOLYGON) | (kinds == Kind.POLYGON)
+    suspects: npt.NDArray[np.bool_] = (kinds == Kind.MULTIPOLYGON) | (kinds == Kind.POLYGON)
     points, index = shapely.get_coordinates(geometry[plain], return_index=True)
     if len(points):
         first = np.searchsorted(index, np.arange(index[-1] + 1))
