@@ -102,6 +102,7 @@ def clean(
     assert read == written + sum(found.count for found in report.dropped.values())
     assert all(shapely.is_valid(batch.geometry).all() for batch in batches)
     for one in batches:
-        assert one.attributes.num_rows == len(one.rows) == len(one.geometry)
+        assert len(one.rows) == len(one.geometry)
+        assert not one.attributes.num_columns or one.attributes.num_rows == len(one.rows)
         assert one.attributes.schema.names == [column.name for column in cleaner.columns]
     return Cleaned(report, batches, cleaner)
