@@ -58,7 +58,7 @@ def run(sandbox: Sandbox, tmp_path: Path) -> Run:
         folder = tmp_path / "out"
         folder.mkdir()
         models = {"options": ReadOptions(), "settings": SETTINGS}
-        given = {"source": str(path), "folder": str(folder)}
+        given: dict[str, Any] = {"source": str(path), "folder": str(folder)}
         given |= {name: model.model_dump(mode="json") for name, model in models.items()}
         try:
             found: dict[str, Any] = sandbox.run("convert", given, limits=LIMITS, writes=[folder], reads=[path])

@@ -56,10 +56,10 @@ class Loading:
     def make(self, ctx: Context) -> None:
         """Make the table."""
         written = self._written
-        facts: dict[str, Any] = {"geometry_type": "Point", "mixed": False, "has_z": False, "columns": COLUMNS}
-        facts |= {"rows": written.rows, "bounds": written.bounds, "sha256": written.sha256}
-        chunks = {"chunks": written.chunks, "chunk_rows": written.chunk_rows}
-        make_table(ctx, TABLE, CleanedTable(layer="towns", family=Family.POINT, **facts, **chunks))
+        facts: dict[str, Any] = {name: getattr(written, name) for name in ("rows", "bounds", "chunks", "chunk_rows")}
+        kind: dict[str, Any] = {"family": Family.POINT, "geometry_type": "Point", "mixed": False, "has_z": False}
+        table = CleanedTable(layer="towns", columns=COLUMNS, sha256=written.sha256, **kind, **facts)
+        make_table(ctx, TABLE, table)
 
     def copy(self, ctx: Context, number: int = 0, path: Path | None = None) -> int:
         """Copy one of the files of rows."""
