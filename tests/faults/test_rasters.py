@@ -2,93 +2,38 @@
 
 import json
 import os
-import shutil
 import signal
-import subprocess
-import sys
-import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import psycopg
 import pytest
 import rasterio
 import tifffile
 from rasterio.windows import Window
 
-from anabranch.client import Client
 from anabranch.contract.mosaic import MosaicDocument
-from anabranch.errors import Unavailable
 from anabranch.serving.tiles.mosaic.reader import open_mosaic
 from anabranch.serving.tiles.mosaic.sources import MosaicSource
 from tests.support.rasters import GRID, make_raster
+from tests.support.running_stack import RunningStack, run_stack, wait_until
 
 pytestmark = pytest.mark.postgres
 
 LARGE, HUGE = 10_000, 20_000
 
 
-class Stage:
-    """A stack of real processes in a home of its own."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("ANABRANCH_")}
-        ours = {"ANABRANCH_HOME": str(folder / "home"), "ANABRANCH_PORT": "0", "ANABRANCH_LEASE_SECONDS": "6"}
-        self._environment = kept | ours | {"ANABRANCH_RASTER_TILE_MAX_PIXELS": "5120"}
-
-    def call(self, *arguments: str) -> str:
-        command = [sys.executable, "-m", "anabranch", *arguments]
-        done = subprocess.run(command, env=self._environment, capture_output=True, text=True, check=False, timeout=300)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
-
-    def client(self) -> Client:
-        return Client(json.loads(self.call("config", "show", "--json"))["api_url"])
-
-    def worker(self) -> int:
-        """The process of the one worker, once it has begun."""
-        return int(wait_until(lambda: [one for one in self.sessions() if one["kind"] == "worker"])[0]["pid"])
-
-    def sessions(self) -> list[dict[str, Any]]:
-        return json.loads(self.call("workers", "--json"))  # type: ignore[no-any-return]  # as it is documented
-
-    def postmaster(self) -> int:
-        with psycopg.connect(self.call("db", "url").strip()) as connection:
-            status = Path(f"/proc/{connection.info.backend_pid}/status").read_text()
-        return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("PPid"))
-
-
 @pytest.fixture
-def stage(request: pytest.FixtureRequest) -> Iterator[Stage]:
+def stage(request: pytest.FixtureRequest) -> Iterator[RunningStack]:
     """With one worker, or as many as a test asks for."""
-    folder = Path(tempfile.mkdtemp(prefix="anabranch-rasters-"))  # short: sockets have short paths
-    folder.chmod(0o711)
-    made = Stage(folder)
-    made.call("up", "--detach", "--workers", str(getattr(request, "param", 1)))
-    yield made
-    made.call("down", "--purge", "--yes")
-    shutil.rmtree(folder)
-
-
-def wait_until(true: Callable[[], Any], seconds: float = 100) -> Any:
-    end = time.monotonic() + seconds
-    while True:
-        try:
-            if found := true():
-                return found
-        except Unavailable:
-            pass  # the API waits for its database
-        assert time.monotonic() < end
-        time.sleep(0.02)
+    with run_stack(getattr(request, "param", 1), RASTER_TILE_MAX_PIXELS="5120") as made:
+        yield made
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("side", [5_000, LARGE])
-def test_w5_e21_a_raster_outlives_the_death_of_its_worker_and_of_the_database(stage: Stage, side: int) -> None:
+def test_w5_e21_a_raster_outlives_the_death_of_its_worker_and_of_the_database(stage: RunningStack, side: int) -> None:
     noise = np.random.default_rng(8).integers(0, 4_000, (1, side, side), "uint16")
     source = make_raster(stage.folder / "noise.tif", noise)
     worker, postmaster = stage.worker(), stage.postmaster()
@@ -135,7 +80,7 @@ def write_huge(path: Path) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("stage", [2], indirect=True)
-def test_w5_e21_r2_a_raster_in_tiles_outlives_the_death_of_one_of_two_workers(stage: Stage) -> None:
+def test_w5_e21_r2_a_raster_in_tiles_outlives_the_death_of_one_of_two_workers(stage: RunningStack) -> None:
     """Only the tiles that were being written are made again, and the mosaic is the source, across every seam."""
     source = write_huge(stage.folder / "huge.tif")
     worker = stage.worker()

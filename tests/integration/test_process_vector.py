@@ -154,12 +154,19 @@ async def test_v1_what_is_dropped_and_repaired_is_reported(stack: Stack, bronze:
 
 
 async def test_a_refused_file_leaves_nothing(stack: Stack, bronze: Path, catalog_url: str) -> None:
-    (bronze / "broken.geojson").write_text('{"type": "FeatureCollection", "features": [}')
-    (bronze / "empty.gpkg").touch()
-    for name in ("broken.geojson", "empty.gpkg"):
-        job = await publish(stack, name)
-        assert job.job.error is not None
-        assert job.job.error.code.startswith("vector.")
+    files = {
+        "broken.geojson": ('{"type": "FeatureCollection", "features": [}', "vector.json"),
+        "empty.gpkg": ("", "vector.empty"),
+        "half.csv": ("lat,name\n1,a\n", "vector.csv"),
+        "none.kml": ('<kml xmlns="http://www.opengis.net/kml/2.2"><Document/></kml>', "vector.kml"),
+        "swapped.csv": ("lat,lon\n7,50\n200,100\n", "vector.bad_rows"),
+    }
+    for name, (text, _) in files.items():
+        (bronze / name).write_text(text)
+    jobs = [await stack.submit("process_vector", source=f"bronze://in/{name}") for name in files]
+    errors = [(await stack.wait(job)).job.error for job in jobs]
+    assert [error and error.code for error in errors] == [code for _, code in files.values()]
+    assert rows(catalog_url, "select relname from pg_class where relnamespace = 'geo'::regnamespace") == []
     assert rows(catalog_url, "select name from app.layer_tables") == []
     assert rows(catalog_url, "select id from app.catalog_items") == []
     with pytest.raises(InputError, match="append needs `table`"):
