@@ -42,7 +42,7 @@ PRINTED = {
     "docs/howto/access.md": ["anb_", "nightly import", "process_raster", "revoked"],
     "docs/howto/approvals.md": ['"item": "atlas"', '"why": "blurred"', "gate.signalled"],
     "docs/howto/catalog-a-container.md": ['"published": ', '"code": "raster.crs_missing"', "stac.register_items"],
-    "docs/howto/export-vectors.md": ["springs.pmtiles", '"action": "withdraw"', '"table": "geo.springs"'],
+    "docs/howto/export-vectors.md": ["springs.pmtiles", '"action": "withdraw"', '"table": "geo.springs"', "wells_2"],
     "docs/howto/list-a-container.md": ['"source": "bronze://inventory/north.tif"', "storage.total_inventory"],
     "docs/howto/ingest-stac.md": ['"changed": 1', "scene-1", "stac.load_items"],
     "docs/howto/publish-a-collection.md": ["raster.crs_missing", "raster.convert_rasters", '"changed": 2'],

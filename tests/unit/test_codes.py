@@ -44,7 +44,12 @@ CLASSES: Mapping[str, type[AnabranchError]] = {
 }
 # Classes that make their code by themselves.
 OWN_CODE = (InvalidParameters, InvalidRequest, ports.SessionGone, ports.KeyTaken, exit_codes.RelayedError)
-ALIKE = {"Failure", "Overdue", "_overdue"}  # not errors of ours by class; what they say becomes a task's error
+ALIKE = {
+    "Failure",
+    "Overdue",
+    "_overdue",
+    "refuse_set",
+}  # not errors of ours by class; what they say becomes a task's error
 
 
 @cache

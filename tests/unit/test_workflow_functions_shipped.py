@@ -26,7 +26,15 @@ from anabranch.plugins.stac.ingest.handlers import load_items, read_items, valid
 from anabranch.plugins.storage.handlers import list_files, stage
 from anabranch.plugins.storage.inventory import analyse_files, total_inventory
 from anabranch.plugins.storage.sync.handlers import compare_folder, report_sync
+from anabranch.plugins.vector.collections.handlers import (
+    check_files,
+    clean_file,
+    finish_file,
+    plan_files,
+    refuse_files,
+)
 from anabranch.plugins.vector.exports.handlers import export_layer, show_layer
+from anabranch.plugins.vector.handlers import load_chunk
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.nodes import EndNode
 from anabranch.workflows.python import WorkflowFunction
@@ -693,6 +701,75 @@ def export_gold(
         "changed": publish.changed,
         "rows": made.rows,
         "max_zoom": expr.optional(made.max_zoom),
+    }
+
+
+@workflow("process_vector_collection", name="Publish a collection of vector files", version=1)
+def process_vector_collection(
+    collection: Annotated[Line, Input(description="The STAC collection that the items join.")],
+    sources: Annotated[list[Any], Input(maximum=10_000, description="The addresses of the files.")] = [],  # noqa: B006  # read once
+    folder: Annotated[
+        Line,
+        Input(description="The folder whose vector files are published, with those of the folders below it."),
+    ]
+    | None = None,
+    extensions: Annotated[
+        list[Any], Input(maximum=100, description="Of a folder only files with these extensions, like [gpkg, geojson].")
+    ] = [],  # noqa: B006  # read once
+    title: Annotated[Line, Input(maximum=200, description="The title of the collection.")] | None = None,
+    description: Annotated[str, Input(minimum=1, maximum=5000, description="The description of the collection.")]
+    | None = None,
+    crs: Annotated[Line, Input(description="The CRS of files that have none, like EPSG:25832.")] | None = None,
+    lat: Annotated[Line, Input(maximum=200, description="The column of CSV files with the latitude.")] | None = None,
+    lon: Annotated[Line, Input(maximum=200, description="The column of CSV files with the longitude.")] | None = None,
+    wkt: Annotated[Line, Input(maximum=200, description="The column of CSV files with the geometry as WKT.")]
+    | None = None,
+    delimiter: Annotated[str, Input(maximum=3, description="What separates the columns of CSV files: , ; | or tab.")]
+    | None = None,
+    encoding: Annotated[Line, Input(maximum=40, description="The encoding of texts, like cp1252.")] | None = None,
+    keep_z: Annotated[bool, Input(description="Whether heights of coordinates are kept.")] = False,
+    datetime: Annotated[Line, Input(description="The time of the data, in RFC 3339.")] | None = None,
+    reason: Annotated[
+        str, Input(maximum=1000, description="Why they are published, or replaced; stored in the items' history.")
+    ]
+    | None = None,
+    dry_run: Annotated[bool, Input(description="Whether to stop after the preflight and show the plan.")] = False,
+) -> Any:
+    """Check and clean many vector files, load their layers into PostGIS, compare them with the sources, and publish all of them together."""  # noqa: E501  # as the file has it
+    options: Any = {
+        "collection": collection, "crs": crs, "lat": lat, "lon": lon, "wkt": wkt, "delimiter": delimiter,
+        "encoding": encoding, "keep_z": keep_z, "datetime": datetime,
+    }  # fmt: skip
+    plan: Any = plan_files.options(name="preflight")(sources=sources, folder=folder, extensions=extensions, **options)
+    clean = clean_file.map(plan.files, name="clean", when=dry_run == False, file=item, **options)
+    all_cleaned: Any = clean.fold({"parts": {"collect": "part"}, "chunks": {"concat": "chunks"}}, name="all_cleaned")
+    check: Any = check_files.options(name="check")(collection=collection, parts=all_cleaned.parts)
+    refuse = refuse_files.options(name="refuse")(**{name: check.failure[name] for name in FAILURE})
+    row: Any = item
+    chunk: Any = {name: row[name] for name in ("table", "number", "rows", "file")}
+    made: dict[str, Any] = {}
+
+    def go_on() -> Any:
+        load = load_chunk.map(all_cleaned.chunks, name="load", **chunk)
+        loaded = load.fold("collect", name="loaded")
+        finish = finish_file.map(all_cleaned.parts, name="finish", after=loaded, part=item, datetime=datetime)
+        finished = finish.fold({"items": {"collect": "items"}, "outputs": {"concat": "outputs"}}, name="finished")
+        publish = task("stac.register_items").options(name="publish")(
+            collection=collection, files=finished["items"], reason=reason, create_collection=True, title=title,
+            description=description, keep_same=True,
+        )  # fmt: skip
+        made.update(finished=finished, publish=publish)
+        return publish
+
+    choose(check.accepted == True, go_on, refuse, name="complete")
+    finished, publish = made["finished"], made["publish"]
+    return {
+        "outputs": expr.default(finished.outputs, []),
+        "items": expr.default(publish["items"], []),
+        "changed": expr.default(publish["changed"], 0),
+        "warnings": expr.default(check.warnings, []),
+        "report": expr.optional(check.report),
+        "plan": plan,
     }
 
 

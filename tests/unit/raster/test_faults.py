@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from anabranch.errors import AnabranchError, Full, InputError, Resource, TaskError, Transient
-from anabranch.plugins.raster.checks.faults import is_fault_of_file
+from anabranch.sandbox.faults import is_fault_of_file
 from anabranch.testing import FakeContext
 
 

@@ -9,26 +9,39 @@ from anabranch.geo.crs_codes import check_crs
 from anabranch.plugins.stac.names import require_collection_id, require_item_id
 from anabranch.plugins.vector.models import ReadOptions
 
-__all__ = ["Mode", "VectorRequest"]
+__all__ = ["Mode", "PublishOptions", "VectorRequest"]
 
 Mode = Literal["replace", "append"]
 # Room for what is added to it: the name of a layer is the caller's, that of a table ours.
 TABLE = re.compile(r"[a-z_][a-z0-9_]{0,39}", re.ASCII)
 
 
-class VectorRequest(ReadOptions):
-    """A caller's request for a vector file: the inputs of its workflow."""
+class PublishOptions(ReadOptions):
+    """How files are read, the time of their data, and the collection that their items join."""
 
-    source: str
     collection: str
-    item_id: str | None = None
-    table: str | None = None
-    mode: Mode = "replace"
     datetime: AwareDatetime | None = None
-    title: str | None = Field(None, max_length=200)
 
     _check_crs = field_validator("crs")(check_crs)
     _check_collection = field_validator("collection")(require_collection_id)
+
+    @field_validator("delimiter")
+    @classmethod
+    def _check_delimiter(cls, text: str | None) -> str | None:
+        if text is not None and text not in (",", ";", "\t", "|", "tab"):
+            raise ValueError(f"{text[:20]!r} is no delimiter of columns. Use , ; | or tab")
+        return "\t" if text == "tab" else text
+
+
+class VectorRequest(PublishOptions):
+    """A caller's request for a vector file: the inputs of its workflow."""
+
+    source: str
+    item_id: str | None = None
+    table: str | None = None
+    mode: Mode = "replace"
+    title: str | None = Field(None, max_length=200)
+
     _check_item = field_validator("item_id")(require_item_id)
 
     @field_validator("table")
@@ -47,10 +60,3 @@ class VectorRequest(ReadOptions):
         if mode == "append" and not info.data.get("table"):
             raise ValueError("append needs `table`, the name of the layer that the rows are added to")
         return mode
-
-    @field_validator("delimiter")
-    @classmethod
-    def _check_delimiter(cls, text: str | None) -> str | None:
-        if text is not None and text not in (",", ";", "\t", "|", "tab"):
-            raise ValueError(f"{text[:20]!r} is no delimiter of columns. Use , ; | or tab")
-        return "\t" if text == "tab" else text

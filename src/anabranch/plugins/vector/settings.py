@@ -13,6 +13,7 @@ class VectorSettings(StrictModel):
     vector_max_mb: int = Field(5_120, ge=1, description="The largest vector file that is accepted.")
     vector_max_columns: int = Field(1_500, ge=1, le=1_590, description="The largest number of columns of a layer.")
     vector_max_layers: int = Field(100, ge=1, description="The largest number of layers of a file that are published.")
+    vector_max_files: int = Field(1_000, ge=1, le=10_000, description="The largest number of files of a collection.")
     vector_max_vertices: int = Field(10_000_000, ge=1, description="The largest number of vertices of one feature.")
     vector_max_bad_rows: int = Field(
         10, ge=0, le=100, description="Which share of the rows of a CSV file may be unreadable, in percent."

@@ -12,7 +12,6 @@ from anabranch.canonical import Json
 from anabranch.engine.worker.context import Context
 from anabranch.engine.worker.handler import handler
 from anabranch.errors import AnabranchError, Permanent
-from anabranch.plugins.raster.checks.faults import is_fault_of_file
 from anabranch.plugins.raster.collections.handler_models import (
     CheckedBatch,
     CheckParams,
@@ -23,7 +22,7 @@ from anabranch.plugins.raster.collections.handler_models import (
     SetParams,
 )
 from anabranch.plugins.raster.collections.listing import find_sources, list_files, name_items, pack_batches
-from anabranch.plugins.raster.collections.models import CheckedSource, Failure, FileReport, ListedFile, WorkFile
+from anabranch.plugins.raster.collections.models import CheckedSource, FileReport, ListedFile, WorkFile
 from anabranch.plugins.raster.collections.report import Verdict, judge_set
 from anabranch.plugins.raster.collections.request import CollectionRequest
 from anabranch.plugins.raster.handler_models import CogSource, ValidateParams, Verified, VerifyParams
@@ -32,6 +31,7 @@ from anabranch.plugins.raster.models import ValidateOptions
 from anabranch.plugins.raster.request import RasterRequest
 from anabranch.plugins.raster.settings import RasterSettings
 from anabranch.plugins.stac.facts import Output
+from anabranch.sandbox.faults import Failure, is_fault_of_file
 from anabranch.storage.ndjson import read_lines, write_lines
 from anabranch.strict_model import StrictModel
 

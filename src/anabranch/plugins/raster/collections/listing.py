@@ -11,13 +11,14 @@ from pydantic import ValidationError
 from anabranch.canonical import sha256
 from anabranch.engine.worker.context import Context
 from anabranch.errors import AnabranchError, Permanent
-from anabranch.plugins.raster.collections.models import Failure, ListedFile
+from anabranch.plugins.raster.collections.models import ListedFile
 from anabranch.plugins.raster.collections.request import CollectionRequest
 from anabranch.plugins.raster.files.magic_bytes import SUFFIXES
 from anabranch.plugins.raster.item.publication import slug
 from anabranch.plugins.raster.plan import plan_work
 from anabranch.plugins.raster.request import NamedSource, RasterRequest
 from anabranch.plugins.raster.settings import RasterSettings
+from anabranch.sandbox.faults import Failure
 from anabranch.storage.tiers import Stat
 
 __all__ = ["find_sources", "list_files", "name_items", "pack_batches"]

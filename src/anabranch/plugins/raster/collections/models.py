@@ -5,18 +5,17 @@ from typing import Literal
 
 from pydantic import Field, JsonValue
 
-from anabranch.errors import AnabranchError
 from anabranch.plugins.raster.handler_models import CheckedFile, Plan
 from anabranch.plugins.raster.models import Kind, Notice
 from anabranch.plugins.raster.request import NamedSource
 from anabranch.plugins.stac.facts import Output
+from anabranch.sandbox.faults import Failure
 from anabranch.strict_model import StrictModel
 
 __all__ = [
     "CheckedSource",
     "Comparison",
     "Difference",
-    "Failure",
     "FileReport",
     "ListedFile",
     "Odd",
@@ -26,19 +25,6 @@ __all__ = [
 ]
 
 WorkFile = dict[str, JsonValue]  # as ctx.work.put returns it
-
-
-class Failure(StrictModel):
-    """Why a file, or the whole set, can't be published."""
-
-    code: str
-    message: str
-    remedy: str = ""
-
-    @classmethod
-    def of(cls, error: AnabranchError) -> "Failure":
-        """What an error says."""
-        return cls(code=error.code, message=error.message, remedy=error.remedy)
 
 
 class ListedFile(NamedSource):

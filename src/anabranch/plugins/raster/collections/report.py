@@ -8,7 +8,6 @@ from anabranch.errors import Permanent
 from anabranch.plugins.raster.collections.compare import compare_facts
 from anabranch.plugins.raster.collections.models import (
     Comparison,
-    Failure,
     FileReport,
     Odd,
     SetReport,
@@ -18,13 +17,12 @@ from anabranch.plugins.raster.item.publication import put_output
 from anabranch.plugins.raster.models import Notice
 from anabranch.plugins.raster.settings import RasterSettings
 from anabranch.plugins.stac.facts import Output
+from anabranch.sandbox.faults import Failure, list_some, refuse_set
 from anabranch.strict_model import StrictModel
 
 __all__ = ["Verdict", "judge_set"]
 
 MAX_OUTPUTS = 1_000  # that a result lists; the report lists all
-MAX_NAMED = 20  # files in an error
-MAX_MESSAGE_CHARS = 3_000
 
 
 class Verdict(StrictModel):
@@ -69,38 +67,21 @@ def _find_failure(
     comparison: Comparison, files: Sequence[FileReport], failed: Sequence[FileReport], *, allow_mixed: bool
 ) -> Failure | None:
     if failed:
-        named = (f"{file.source}: {file.failure.message} [{file.failure.code}]" for file in failed if file.failure)
-        remedies = dict.fromkeys(file.failure.remedy for file in failed[:MAX_NAMED] if file.failure)
-        return Failure.of(
-            Permanent(
-                f"{len(failed)} of {len(files)} files can't be published, so that none is: {_list(named, len(failed))}",
-                code="raster.files",
-                remedy=f"Fix these files, or leave them out. {' '.join(remedies)}"[:MAX_MESSAGE_CHARS].strip(),
-            )
+        return refuse_set(
+            [(file.source, file.failure) for file in failed if file.failure], len(files), code="raster.files"
         )
     if comparison.odd and not allow_mixed:
         named = (_describe(odd) for odd in comparison.odd)
         return Failure.of(
             Permanent(
                 f"{len(comparison.odd)} of {len(files)} rasters differ from the others:"
-                f" {_list(named, len(comparison.odd))}",
+                f" {list_some(named, len(comparison.odd))}",
                 code="raster.mixed",
                 remedy="Leave them out, give `target_crs` or `raster_type` where that makes them alike, or set "
                 "`allow_mixed` to publish them together.",
             )
         )
     return None
-
-
-def _list(named: Iterator[str], count: int) -> str:
-    """The first of them, as far as an error has room."""
-    shown: list[str] = []
-    for text in islice(named, MAX_NAMED):
-        if shown and sum(map(len, shown)) + len(text) > MAX_MESSAGE_CHARS:
-            break
-        shown.append(text[:MAX_MESSAGE_CHARS])
-    more = f"; and {count - len(shown)} more, which the report lists" if len(shown) < count else ""
-    return "; ".join(shown) + more
 
 
 def _describe(odd: Odd) -> str:
@@ -110,5 +91,5 @@ def _describe(odd: Odd) -> str:
 
 def _warn(odd: Sequence[Odd]) -> Iterator[Notice]:
     if odd:
-        message = f"{len(odd)} rasters differ from the others: {_list(map(_describe, odd), len(odd))}"
+        message = f"{len(odd)} rasters differ from the others: {list_some(map(_describe, odd), len(odd))}"
         yield Notice(code="raster.mixed", message=message)

@@ -8,7 +8,6 @@ from pydantic import Field, JsonValue
 from anabranch.engine.worker.context import Context
 from anabranch.engine.worker.handler import handler
 from anabranch.errors import AnabranchError
-from anabranch.plugins.raster.checks.faults import is_fault_of_file
 from anabranch.plugins.raster.formats.sources import open_ranges
 from anabranch.plugins.raster.handlers import QUEUE, require_own_outputs
 from anabranch.plugins.raster.item.publication import COG_TYPE, build_item, find_span
@@ -16,6 +15,7 @@ from anabranch.plugins.raster.models import Described
 from anabranch.plugins.raster.sandbox_calls import run_in_sandbox
 from anabranch.plugins.raster.settings import RasterSettings
 from anabranch.plugins.stac.facts import Output, RasterItem, Source
+from anabranch.sandbox.faults import is_fault_of_file
 from anabranch.storage.filenames import make_slug
 from anabranch.storage.listed_files import FailedFile, ListedFile
 from anabranch.storage.ndjson import write_lines

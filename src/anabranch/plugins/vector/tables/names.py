@@ -8,7 +8,7 @@ from re import sub
 
 from anabranch.plugins.vector.models import CleanedTable, Family
 
-__all__ = ["name_base", "name_layers", "name_table"]
+__all__ = ["make_unique", "name_base", "name_layers", "name_table"]
 
 MAX_BASE_CHARS = 40
 MAX_NAME_CHARS = 63
@@ -27,7 +27,7 @@ def name_layers(base: str, tables: Sequence[CleanedTable]) -> list[str]:
     for table in tables:
         mixed = sum(other.layer == table.layer for other in tables) > 1
         parts = [base, _plain(table.layer) if len(layers) > 1 else "", SUFFIXES[table.family] if mixed else ""]
-        names.append(_make_unique("_".join(filter(None, parts)), names))
+        names.append(make_unique("_".join(filter(None, parts)), names))
     return names
 
 
@@ -42,9 +42,12 @@ def _plain(text: str) -> str:
     return f"_{plain}" if plain[:1].isdigit() else plain
 
 
-def _make_unique(name: str, taken: Sequence[str]) -> str:
-    name, number, found = name[:MAX_NAME_CHARS].rstrip("_"), 1, name[:MAX_NAME_CHARS].rstrip("_")
+def make_unique(name: str, taken: Sequence[str], most: int = MAX_NAME_CHARS) -> str:
+    """The name, with a number where another has it; of at most so many characters."""
+    name = name[:most].rstrip("_")
+    found, number = name, 1
     while found in taken:
         number += 1
-        found = f"{name[: MAX_NAME_CHARS - 4]}_{number}"
+        end = f"_{number}"
+        found = name[: most - len(end)] + end
     return found

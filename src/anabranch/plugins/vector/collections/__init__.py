@@ -1,0 +1,1 @@
+"""Many vector files that are published by one job, all or none."""

@@ -1,0 +1,58 @@
+"""A caller's request for a set of vector files: what is wrong in it is known before the job exists."""
+
+from typing import Self
+
+from pydantic import Field, field_validator, model_validator
+
+from anabranch.errors import InputError
+from anabranch.plugins.vector.reading.formats import SUFFIXES
+from anabranch.plugins.vector.request import PublishOptions
+from anabranch.storage.addresses import parse_address, parse_folder
+
+__all__ = ["CollectionRequest"]
+
+MAX_SOURCES = 10_000
+
+
+class CollectionRequest(PublishOptions):
+    """The inputs of the workflow that say which files, and how they are to be read."""
+
+    sources: tuple[str, ...] = Field((), max_length=MAX_SOURCES)
+    folder: str | None = None
+    extensions: tuple[str, ...] = ()
+
+    @field_validator("sources")
+    @classmethod
+    def _check_addresses(cls, sources: tuple[str, ...]) -> tuple[str, ...]:
+        for source in sources:
+            try:
+                parse_address(source)
+            except InputError as error:
+                raise ValueError(f"{error.message}. {error.remedy}") from error
+        if len(set(sources)) < len(sources):
+            raise ValueError("a file is listed twice: list each once")
+        return sources
+
+    @field_validator("folder")
+    @classmethod
+    def _check_folder(cls, folder: str | None) -> str | None:
+        if folder is not None:
+            try:
+                parse_folder(folder)
+            except InputError as error:
+                raise ValueError(f"{error.message}. {error.remedy}") from error
+        return folder
+
+    @field_validator("extensions")
+    @classmethod
+    def _check_extensions(cls, given: tuple[str, ...]) -> tuple[str, ...]:
+        wanted = tuple(f".{one.lower().removeprefix('.')}" for one in given)
+        if odd := [one for one in wanted if one not in SUFFIXES]:
+            raise ValueError(f"{odd[0][:20]} is not one of a supported vector format: {', '.join(sorted(SUFFIXES))}")
+        return wanted
+
+    @model_validator(mode="after")
+    def _has_one_origin(self) -> Self:
+        if bool(self.sources) == bool(self.folder):
+            raise ValueError("give the files as one of sources and folder")
+        return self
