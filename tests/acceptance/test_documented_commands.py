@@ -34,8 +34,9 @@ FOLDER = "docs/howto/publish-a-folder.md"
 MACHINES = "docs/howto/several-machines.md"
 VERIFY = "docs/howto/verify.md"
 WAY_BACK = "docs/howto/replace-and-unpublish.md"
+ZONAL = "docs/howto/zonal-statistics.md"
 FOLDERS = ("docs/howto/catalog-a-container.md", "docs/howto/sync-a-folder.md")
-LONG = ["docs/howto/access.md", "docs/howto/rasters.md", *FOLDERS, MACHINES, VERIFY, WAY_BACK]
+LONG = ["docs/howto/access.md", "docs/howto/rasters.md", *FOLDERS, MACHINES, VERIFY, WAY_BACK, ZONAL]
 REFERENCES = ["docs/reference/http.md", "docs/reference/serving.md"]
 PRINTED = {
     FOLDER: ["delivery/old.tif", "the raster has no CRS", "old-"],
@@ -54,6 +55,7 @@ PRINTED = {
     "docs/howto/storage.md": ["gold://copy.tif\nremoved 1\n"],
     "docs/howto/sub-workflows.md": ["2 workflows are valid", '"name": "north"', "completed"],
     WAY_BACK: ["shows the content of publication 1", "it can be restored for 30 days", "removed collection terrain"],
+    ZONAL: ['"id": "districts_dem"', "1 polygons are outside the raster", "zonal.measure"],
     VERIFY: ["verified: 3 files are as they were published"],
     "docs/howto/sync-a-folder.md": ['"published": ', '"code": "raster.crs_missing"', "storage.compare_folder"],
     "examples/batch_folder/README.md": ["the level 'n/a' is no number", "batch=may", "readings/oder.csv"],

@@ -26,6 +26,7 @@ from anabranch.plugins.stac.ingest.handlers import load_items, read_items, valid
 from anabranch.plugins.storage.handlers import list_files, stage
 from anabranch.plugins.storage.inventory import analyse_files, total_inventory
 from anabranch.plugins.storage.sync.handlers import compare_folder, report_sync
+from anabranch.plugins.zonal.handlers import finish, measure, plan
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.nodes import EndNode
 from anabranch.workflows.python import WorkflowFunction
@@ -637,6 +638,56 @@ def unpublish_raster(
         **named, expected=last, dry_run=False, confirm=confirm
     )
     return {"inventory": inventory, "withdrawn": expr.optional(withdraw)}
+
+
+EACH = item  # where an input has that name
+MEASURED = (
+    "count, sum, mean, min, max, stdev, variance, median, majority, minority, variety, p05, p10, p25, p75, p90, p95"
+)
+RasterCollection = Annotated[Line, Input(description="The STAC collection of the raster.")]
+RasterId = Annotated[Line, Input(description="The id of the raster's item.")]
+AssetName = Annotated[Line, Input(maximum=63, description="The asset of the item: a COG.")]
+BandNumber = Annotated[int, Input(minimum=1, description="The number of the band.")]
+Statistics = Annotated[list[Any], Input(minimum=1, maximum=17, description=f"What is computed: {MEASURED}.")]
+Title = Annotated[Line, Input(maximum=200, description="The title of the item.")]
+Why = Annotated[str, Input(maximum=1000, description="Why it is published, or replaced; stored in the item's history.")]
+DEFAULT_STATISTICS: Any = ["count", "sum", "mean", "min", "max", "stdev"]
+
+
+@workflow("zonal_stats", name="Zonal statistics")
+def zonal_stats(
+    layer: Annotated[
+        Line, Input(maximum=63, description="The name of the published layer of polygons, in schema geo.")
+    ],
+    collection: RasterCollection,
+    item: RasterId,
+    asset: AssetName = "data",
+    band: BandNumber = 1,
+    statistics: Statistics = DEFAULT_STATISTICS,
+    table: Annotated[
+        Line,
+        Input(
+            description="The name of the layer with the statistics; without it, those of the layer and the item."
+            " A layer of this name is replaced."
+        ),
+    ]
+    | None = None,
+    result_collection: Annotated[
+        Line, Input(description="The STAC collection that the statistics join.")
+    ] = "zonal_stats",
+    title: Title | None = None,
+    reason: Why | None = None,
+) -> Any:
+    """Compute statistics of a published raster in the polygons of a published layer, by exact fractions of pixels, and publish them as a layer."""  # noqa: E501  # as the file has it
+    asked: Any = {"collection": collection, "item": item, "asset": asset, "band": band, "statistics": statistics}
+    named: Any = {"table": table, "result_collection": result_collection, "title": title}
+    planned = plan.options(name="plan")(layer=layer, **asked, **named)
+    parts = measure.map(planned.ranges, name="measure", work=planned.work, range=EACH).fold(name="all")
+    done: Any = finish.options(name="finish")(work=planned.work, parts=parts["items"])
+    published: Any = register_items.options(name="publish")(
+        collection=result_collection, items=done["items"], reason=reason, create_collection=True
+    )
+    return {"outputs": done.outputs, "items": published["items"], "warnings": done.warnings, "report": done.report}
 
 
 FUNCTIONS = [value for value in list(globals().values()) if isinstance(value, WorkflowFunction)]

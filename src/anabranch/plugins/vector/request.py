@@ -9,11 +9,21 @@ from anabranch.geo.crs_codes import check_crs
 from anabranch.plugins.stac.names import require_collection_id, require_item_id
 from anabranch.plugins.vector.models import ReadOptions
 
-__all__ = ["Mode", "VectorRequest"]
+__all__ = ["Mode", "VectorRequest", "check_table"]
 
 Mode = Literal["replace", "append"]
 # Room for what is added to it: the name of a layer is the caller's, that of a table ours.
 TABLE = re.compile(r"[a-z_][a-z0-9_]{0,39}", re.ASCII)
+
+
+def check_table(name: str | None) -> str | None:
+    """The name of a table, for validators of requests; ValueError says what is wrong with it."""
+    if name is not None and not TABLE.fullmatch(name):
+        raise ValueError(
+            f"{name[:80]!r} can't be the name of a table. Use 1 to 40 small letters a to z, digits and underscores;"
+            " begin with a letter"
+        )
+    return name
 
 
 class VectorRequest(ReadOptions):
@@ -30,16 +40,7 @@ class VectorRequest(ReadOptions):
     _check_crs = field_validator("crs")(check_crs)
     _check_collection = field_validator("collection")(require_collection_id)
     _check_item = field_validator("item_id")(require_item_id)
-
-    @field_validator("table")
-    @classmethod
-    def _check_table(cls, name: str | None) -> str | None:
-        if name is not None and not TABLE.fullmatch(name):
-            raise ValueError(
-                f"{name[:80]!r} can't be the name of a table. Use 1 to 40 small letters a to z, digits and underscores;"
-                " begin with a letter"
-            )
-        return name
+    _check_table = field_validator("table")(check_table)
 
     @field_validator("mode")
     @classmethod
