@@ -34,15 +34,17 @@ FOLDER = "docs/howto/publish-a-folder.md"
 MACHINES = "docs/howto/several-machines.md"
 VERIFY = "docs/howto/verify.md"
 WAY_BACK = "docs/howto/replace-and-unpublish.md"
+H3 = "docs/howto/h3.md"
 ZONAL = "docs/howto/zonal-statistics.md"
 FOLDERS = ("docs/howto/catalog-a-container.md", "docs/howto/sync-a-folder.md")
-LONG = ["docs/howto/access.md", "docs/howto/rasters.md", *FOLDERS, MACHINES, VERIFY, WAY_BACK, ZONAL]
+LONG = ["docs/howto/access.md", "docs/howto/rasters.md", *FOLDERS, MACHINES, VERIFY, WAY_BACK, H3, ZONAL]
 REFERENCES = ["docs/reference/http.md", "docs/reference/serving.md"]
 PRINTED = {
     FOLDER: ["delivery/old.tif", "the raster has no CRS", "old-"],
     "docs/howto/access.md": ["anb_", "nightly import", "process_raster", "revoked"],
     "docs/howto/approvals.md": ['"item": "atlas"', '"why": "blurred"', "gate.signalled"],
     "docs/howto/catalog-a-container.md": ['"published": ', '"code": "raster.crs_missing"', "stac.register_items"],
+    H3: ['"id": "austria_6"', "publication 1, asset data", "h3.measure_cells"],
     "docs/howto/list-a-container.md": ['"source": "bronze://inventory/north.tif"', "storage.total_inventory"],
     "docs/howto/ingest-stac.md": ['"changed": 1', "scene-1", "stac.load_items"],
     "docs/howto/publish-a-collection.md": ["raster.crs_missing", "raster.convert_rasters", '"changed": 2'],

@@ -9,6 +9,14 @@ from anabranch import Input, choose, end, expr, gate, item, task, wait, workflow
 from anabranch.engine.registry import Registry, load_plugins
 from anabranch.plugins.demo.handlers import chunk_processor, echo, list_items, size_check, sleep
 from anabranch.plugins.demo.handlers import multi_phase as work_in_phases
+from anabranch.plugins.h3.handlers import (
+    cascade_descendants,
+    finish_grid,
+    finish_statistics,
+    measure_cells,
+    plan_grid,
+    plan_statistics,
+)
 from anabranch.plugins.raster.collections.handlers import (
     check_rasters,
     collect_rasters,
@@ -688,6 +696,85 @@ def zonal_stats(
         collection=result_collection, items=done["items"], reason=reason, create_collection=True
     )
     return {"outputs": done.outputs, "items": published["items"], "warnings": done.warnings, "report": done.report}
+
+
+Resolution = Annotated[int, Input(minimum=0, maximum=15, description="The resolution of the cells.")]
+
+
+@workflow("h3_raster_stats", name="H3 raster statistics")
+def h3_raster_stats(
+    collection: RasterCollection,
+    item: RasterId,
+    resolution: Resolution,
+    asset: AssetName = "data",
+    band: BandNumber = 1,
+    statistics: Statistics = DEFAULT_STATISTICS,
+    table: Annotated[
+        Line,
+        Input(
+            description="The name of the layer, in schema geo; without it, that of the item with the resolution."
+            " A layer of this name is replaced."
+        ),
+    ]
+    | None = None,
+    result_collection: Annotated[Line, Input(description="The STAC collection that the statistics join.")] = "h3_stats",
+    title: Title | None = None,
+    reason: Why | None = None,
+) -> Any:
+    """Compute statistics of a published raster in the H3 cells of a resolution, by exact fractions of pixels, and publish them as a layer."""  # noqa: E501  # as the file has it
+    asked: Any = {"collection": collection, "item": item, "asset": asset, "band": band, "statistics": statistics}
+    named: Any = {"table": table, "result_collection": result_collection, "title": title}
+    planned = plan_statistics.options(name="plan")(resolution=resolution, **asked, **named)
+    parts = measure_cells.map(planned.parts, name="measure", work=planned.work, part=EACH).fold(name="all")
+    done: Any = finish_statistics.options(name="finish")(work=planned.work, parts=parts["items"])
+    published: Any = register_items.options(name="publish")(
+        collection=result_collection, items=done["items"], reason=reason, create_collection=True
+    )
+    return {"outputs": done.outputs, "items": published["items"], "report": done.report}
+
+
+@workflow("h3_grid", name="H3 grid")
+def h3_grid(
+    resolution: Annotated[
+        int,
+        Input(minimum=0, maximum=15, description="The resolution of the cells, from 0 (4,000,000 km2) to 15 (1 m2)."),
+    ],
+    table: Annotated[
+        Line, Input(description="The name of the layer, in schema geo. A layer of this name is replaced.")
+    ],
+    bbox: Annotated[
+        list[Any],
+        Input(
+            minimum=4,
+            maximum=4,
+            description="West, south, east and north in degrees; west is greater than east across 180 degrees.",
+        ),
+    ]
+    | None = None,
+    polygon: Annotated[
+        dict[str, Any], Input(description="A GeoJSON Polygon or MultiPolygon, split at the antimeridian.")
+    ]
+    | None = None,
+    layer: Annotated[
+        Line, Input(maximum=63, description="The name of a published layer of polygons, like that of countries.")
+    ]
+    | None = None,
+    gid: Annotated[int, Input(description="The gid of one feature of the layer; without it, all of the layer.")]
+    | None = None,
+    collection: Annotated[Line, Input(description="The STAC collection that the grid joins.")] = "h3_grids",
+    title: Title | None = None,
+    reason: Why | None = None,
+) -> Any:
+    """Make the H3 cells of a resolution whose centres are in a box, a polygon or a published layer, and publish them as a layer."""  # noqa: E501  # as the file has it
+    area: Any = {"bbox": bbox, "polygon": polygon, "layer": layer, "gid": gid}
+    named: Any = {"table": table, "collection": collection, "title": title}
+    planned = plan_grid.options(name="plan")(resolution=resolution, **area, **named)
+    parts = cascade_descendants.map(planned.parts, name="cascade", work=planned.work, part=EACH).fold(name="all")
+    done: Any = finish_grid.options(name="finish")(work=planned.work, parts=parts["items"])
+    published: Any = register_items.options(name="publish")(
+        collection=collection, items=done["items"], reason=reason, create_collection=True
+    )
+    return {"outputs": done.outputs, "items": published["items"], "report": done.report}
 
 
 FUNCTIONS = [value for value in list(globals().values()) if isinstance(value, WorkflowFunction)]
