@@ -297,10 +297,14 @@ def test_v3_a_layer_is_served_at_once_and_gone_at_once(api: httpx.Client, url: s
     add_layer(url, "passing", rows.format("old"), {"old": "text"}, "Point")
     assert read(api, f"{path}/items")["features"][0]["properties"] == {"old": "a"}
     tile = read(api, f"{path}/tiles/WebMercatorQuad/tilejson.json")["tiles"][0]
+    assert "immutable" in httpx.get(tile.format(z=0, x=0, y=0)).headers["Cache-Control"]
     add_layer(url, "passing", rows.format("new"), {"new": "text"}, "Point")
     assert read(api, f"{path}/items")["features"][0]["properties"] == {"new": "a"}
     assert read(api, f"{path}/tiles/WebMercatorQuad/tilejson.json")["tiles"][0] != tile
+    other = httpx.get(tile.format(z=0, x=0, y=0))
+    assert (other.status_code, other.headers["Cache-Control"]) == (200, "public, max-age=300")
     withdraw_layer(url, "passing")
+    problem(httpx.get(tile.format(z=0, x=0, y=0)), 404, "layer.not_found")
     problem(api.get(f"{path}/items"), 404, "layer.not_found")
     assert [layer["id"] for layer in read(api, f"{ROOT}/collections")["collections"]] == ["cities", "fields"]
 

@@ -102,7 +102,7 @@ async def test_what_can_not_be_measured_is_refused_with_nothing_left(stack: Stac
     publish_boxes(catalog_url)
     for asked, code in (
         ({"layer": "districts", "collection": "heights", "item": "dem"}, "zonal.no_asset"),
-        ({"layer": "nothing", "collection": "heights", "item": "dem"}, "zonal.no_layer"),
+        ({"layer": "nothing", "collection": "heights", "item": "dem"}, "vector.no_layer"),
         ({"layer": "districts", "collection": "layers", "item": "districts"}, "zonal.kind"),
     ):
         job = await stack.run("zonal_stats", **asked)

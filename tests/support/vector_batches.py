@@ -34,7 +34,8 @@ class Cleaned:
     cleaner: Cleaner
 
     def geometries(self, family: Family | None = None) -> list[shapely.Geometry]:
-        return [one for batch in self.batches if family in (None, batch.family) for one in batch.geometry]
+        """Those of a family, as the table has them: lines and polygons in multi types."""
+        return [_promote(one) for batch in self.batches if family in (None, batch.family) for one in batch.geometry]
 
     def column(self, name: str) -> list[object]:
         return [value for batch in self.batches for value in batch.attributes[name].to_pylist()]
@@ -44,6 +45,11 @@ class Cleaned:
 
     def changes(self) -> dict[str, int]:
         return {what: found.count for what, found in self.report.changed.items()}
+
+
+def _promote(one: shapely.Geometry) -> shapely.Geometry:
+    kinds = {"LineString": shapely.MultiLineString, "Polygon": shapely.MultiPolygon}
+    return kinds[one.geom_type]([one]) if one.geom_type in kinds else one
 
 
 def to_wkb(geometry: Geometry) -> bytes | None:

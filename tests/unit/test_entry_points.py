@@ -29,7 +29,7 @@ FIND = "from anabranch.codes import find_code; print(*find_code({!r}))"
 IMPORT_ALL = """
 import importlib, pkgutil, anabranch
 for found in pkgutil.walk_packages(anabranch.__path__, "anabranch."):
-    if not found.name.endswith("__main__") and found.name != "anabranch.cli.jobs.demo":
+    if not found.name.endswith(("__main__", "vector.sandbox_functions")) and found.name != "anabranch.cli.jobs.demo":
         importlib.import_module(found.name)
 """
 NAMED_WRONGLY = "error: the setting 'wells_depth' must begin with well_\nFix the plugin as the message says.\n"

@@ -115,14 +115,21 @@ async def _publish(bench: Bench, file: Path) -> float:
     """The wall time of a job, from its submission to its end; the file is uploaded before."""
     key = f"{make_token()}/{file.name}"
     await asyncio.to_thread(bench.storage.tier("bronze").upload, key, file)
-    return await bench.run(WORKFLOW, {"source": f"bronze://{key}", "table": f"t_{make_token()}"[:40]})
+    return await bench.run(WORKFLOW, {"source": f"bronze://{key}", "table": make_token().replace("-", "_")})
 
 
 def _run_ogr2ogr(program: str, url: str, file: Path) -> float:
     target = conninfo_to_dict(url)
     target.pop("options", None)
     dsn = f"PG:{make_conninfo('', **target)}"
-    options = ["-nln", f"ogr_{make_token()}"[:40].lower(), "-lco", "GEOMETRY_NAME=geom", "-nlt", "PROMOTE_TO_MULTI"]
+    options = [
+        "-nln",
+        f"ogr_{make_token()}".replace("-", "_"),
+        "-lco",
+        "GEOMETRY_NAME=geom",
+        "-nlt",
+        "PROMOTE_TO_MULTI",
+    ]
     if file.name.startswith("points"):
         options = options[:-2]
     begun = time.monotonic()

@@ -34,6 +34,7 @@ class Pool:
     ROLE: Role
     NAME: str  # that the database shows
     OPTIONS: str  # of each session
+    RESETS = True  # whether a session is reset after each use, which takes the time of a statement
 
     def __init__(self, url: str, connections: int) -> None:
         self._url = url
@@ -52,6 +53,7 @@ class Pool:
                 timeout=WAIT_SECONDS,
                 command_timeout=QUERY_SECONDS,
                 init=_read_json,
+                reset=None if self.RESETS else _keep,
                 server_settings=self._settings(),
             )
         await self._pool  # does not wait, since nothing is connected yet
@@ -114,6 +116,10 @@ class Pool:
 async def _read_json(connection: Any) -> None:  # asyncpg's, which has no types
     for name in ("json", "jsonb"):
         await connection.set_type_codec(name, encoder=json.dumps, decoder=json.loads, schema="pg_catalog")
+
+
+async def _keep(_: Any) -> None:
+    """Leave a session as it is, because no statement changes it."""
 
 
 def unreachable(error: Exception) -> Unavailable:

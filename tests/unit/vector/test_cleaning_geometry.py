@@ -38,7 +38,7 @@ def test_v1_null_empty_and_unreadable_geometries_are_dropped() -> None:
     assert cleaned.column("name") == ["row 3"]
 
 
-@pytest.mark.parametrize("kind", [4, 5, 6, 7])
+@pytest.mark.parametrize("kind", [4, 5, 6, 7, 9, 10, 11, 12])
 def test_collections_in_collections_without_end_are_not_parsed(kind: int) -> None:
     hostile = [
         nest(20_000, kind),

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from psycopg.adapt import Transformer
 from psycopg.pq import Format
 
+from anabranch.errors import Permanent
 from anabranch.plugins.vector.models import ColumnType
 from anabranch.plugins.vector.tables import chunk_writer
 from anabranch.plugins.vector.tables.copy_format import DATE_RANGE, HEADER, TIMESTAMP_RANGE, TRAILER, encode_rows
@@ -72,7 +73,7 @@ def test_psycopg_reads_every_value_as_it_was(rows: list[dict[str, Any]]) -> None
 
 @pytest.mark.parametrize("flat", ["POINT", "LINESTRING", "POLYGON", "MULTIPOINT", "MULTILINESTRING", "MULTIPOLYGON"])
 @pytest.mark.parametrize("dimensions", ["", " Z"])
-def test_geometries_are_ewkb_with_their_srid(flat: str, dimensions: str, tmp_path: Path) -> None:
+def test_geometries_are_ewkb_and_lines_and_polygons_are_multi(flat: str, dimensions: str, tmp_path: Path) -> None:
     z = " 5" if dimensions else ""
     ring = f"(0 0{z}, 1 0{z}, 1 1{z}, 0 0{z})"
     body = {
@@ -83,7 +84,9 @@ def test_geometries_are_ewkb_with_their_srid(flat: str, dimensions: str, tmp_pat
     texts = [f"{flat}{dimensions} {body}", f"{flat}{dimensions} {body}"]
     written = write_rows(tmp_path, make_batch(texts))
     shapes = [shapely.from_wkb(fields[1]) for fields in read_fields((tmp_path / written.chunks[0]).read_bytes())]
-    assert [shapely.to_wkt(shape) for shape in shapes] == [shapely.to_wkt(shapely.from_wkt(text)) for text in texts]
+    is_single = flat in ("LINESTRING", "POLYGON")
+    multi = [f"MULTI{flat}{dimensions} ({body})" if is_single else text for text in texts]
+    assert [shapely.to_wkt(shape) for shape in shapes] == [shapely.to_wkt(shapely.from_wkt(text)) for text in multi]
     assert {shapely.get_srid(shape) for shape in shapes} == {4326}
     assert written.has_z == bool(dimensions)
     assert {name.upper() for name in written.geometry_types} == {flat}
@@ -100,7 +103,7 @@ def test_kinds_of_points_may_be_mixed(tmp_path: Path) -> None:
 
 
 def test_a_missing_geometry_is_refused() -> None:
-    with pytest.raises(ValueError, match="1 geometries are missing: rows without one must be dropped before"):
+    with pytest.raises(Permanent, match="1 geometries are missing: rows without one must be dropped before"):
         encode_rows(np.array([shapely.Point(1, 2), None]), pa.record_batch({}), (), np.arange(2))
 
 
@@ -158,13 +161,13 @@ def test_what_postgresql_cannot_hold_is_refused(kind: str, value: int) -> None:
     batch = make_batch(["POINT (1 2)"], **{kind: pa.array([value], pa.int32() if kind == "date" else pa.int64()).view(
         {"date": pa.date32(), "time": pa.time64("us"), "timestamp": pa.timestamp("us"),
          "timestamptz": pa.timestamp("us", "UTC")}[kind])})  # fmt: skip
-    with pytest.raises(ValueError, match=rf"column '{kind}': has values that PostgreSQL's type can't hold"):
+    with pytest.raises(Permanent, match=rf"column '{kind}': has values that PostgreSQL's type can't hold"):
         encode_rows(batch.geometry, batch.attributes, column, np.arange(1))
 
 
 def test_another_arrow_type_is_refused() -> None:
     batch = make_batch(["POINT (1 2)"], integer=pa.array([1], pa.int64()))
-    with pytest.raises(ValueError, match="column 'integer': integer is made of int32, and not of int64"):
+    with pytest.raises(Permanent, match="column 'integer': integer is made of int32, and not of int64"):
         encode_rows(batch.geometry, batch.attributes, columns_of(ColumnType.INTEGER), np.arange(1))
 
 
@@ -172,7 +175,7 @@ def test_another_arrow_type_is_refused() -> None:
     "text", ["", ".", "-", "1.2.3", "1_000", " 1", "0x1", "1e", "1e9999999", "\u0661", "sNaN", "1e200000", "1e-16384"]
 )
 def test_text_that_is_no_numeric_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=r"is no decimal number|has over \d+ digits (before|after) the point"):
+    with pytest.raises(Permanent, match=r"is no decimal number|has over \d+ digits (before|after) the point"):
         encode_numeric(pa.array(["1", text]))
 
 

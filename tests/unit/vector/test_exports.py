@@ -16,10 +16,11 @@ import pyogrio
 import pytest
 import shapely
 
+from anabranch.errors import Permanent
 from anabranch.plugins.vector.exports import copy_reader, geoparquet
 from anabranch.plugins.vector.exports.copy_reader import read_rows, schema_of
 from anabranch.plugins.vector.exports.csv_wkt import verify_csv, write_csv
-from anabranch.plugins.vector.exports.expected import Expected, WrongFile, expect
+from anabranch.plugins.vector.exports.expected import Expected, expect
 from anabranch.plugins.vector.exports.flatgeobuf import verify_flatgeobuf, write_flatgeobuf
 from anabranch.plugins.vector.exports.geoparquet import verify_geoparquet, write_geoparquet
 from anabranch.plugins.vector.exports.plain_types import as_text
@@ -93,21 +94,21 @@ def test_rows_are_found_in_blocks_of_any_size(
 @pytest.mark.parametrize("part", [slice(0, -2), slice(0, -30), slice(1, None)], ids=["trailer", "row", "header"])
 def test_a_broken_stream_is_refused(source: Path, part: slice) -> None:
     source.write_bytes(source.read_bytes()[part])
-    with pytest.raises(ValueError, match=r"ends in the middle of a row|is no stream of PostgreSQL's"):
+    with pytest.raises(Permanent, match=r"ends in the middle of a row|is no stream of PostgreSQL's"):
         read_all(source)
 
 
 def test_a_stream_that_goes_on_after_its_end_is_refused(source: Path) -> None:
     source.write_bytes(source.read_bytes() + b"x")
-    with pytest.raises(ValueError, match="ends in the middle of a row, or its rows don't have 15 fields"):
+    with pytest.raises(Permanent, match="ends in the middle of a row, or its rows don't have 15 fields"):
         read_all(source)
 
 
 def test_infinity_and_other_types_are_refused(tmp_path: Path) -> None:
     path = write_source(tmp_path, ["POINT (1 2)"], {"integer": [2**31 - 1]})
-    with pytest.raises(ValueError, match="column 'date': has infinity, or a time that no file can hold"):
+    with pytest.raises(Permanent, match="column 'date': has infinity, or a time that no file can hold"):
         read_all(path, columns_of(ColumnType.DATE))
-    with pytest.raises(ValueError, match="column 'bigint': is not of the type bigint"):
+    with pytest.raises(Permanent, match="column 'bigint': is not of the type bigint"):
         read_all(path, columns_of(ColumnType.BIGINT))
 
 
@@ -223,23 +224,24 @@ def test_a_file_with_other_rows_is_refused(tmp_path: Path, kind: str, extension:
     expected = expect(right, ())
     verify(write(right, tmp_path / f"right.{extension}", kind), expected)
     for wrong in (fewer, other):
-        with pytest.raises(WrongFile):
+        with pytest.raises(Permanent) as caught:
             verify(write(wrong, tmp_path / f"{wrong.parent.name}.{extension}", kind), expected)
+        assert caught.value.code == "vector.export_wrong"
 
 
 def test_one_changed_value_is_noticed(source: Path, tmp_path: Path) -> None:
     """Of rows in the sample, which small tables are whole."""
     expected = expect(source, COLUMNS)
     changed = write_source(tmp_path, POINTS, {**VALUES, "text": ["", "ein Kafer 🐞", *VALUES["text"][2:]]})
-    with pytest.raises(WrongFile, match="row 2 has ein Kafer 🐞 in column 'text', and not ein Käfer 🐞"):
+    with pytest.raises(Permanent, match="row 2 has ein Kafer 🐞 in column 'text', and not ein Käfer 🐞"):
         verify_geoparquet(write_geoparquet(changed, COLUMNS, tmp_path / "rows.parquet"), expected)
-    with pytest.raises(WrongFile, match="row 2 has 'ein Kafer 🐞' in column 'text', and not 'ein Käfer 🐞'"):
+    with pytest.raises(Permanent, match="row 2 has 'ein Kafer 🐞' in column 'text', and not 'ein Käfer 🐞'"):
         verify_csv(write_csv(changed, COLUMNS, tmp_path / "rows.csv"), expected)
 
 
 def test_a_year_that_flatgeobuf_cannot_hold_is_refused(tmp_path: Path) -> None:
     path = write_source(tmp_path, ["POINT (1 2)"], {"date": pa.array([16_856_600], pa.int32()).view(pa.date32())})
-    with pytest.raises(ValueError, match="column 'date' has times outside of the years 1 to 9999"):
+    with pytest.raises(Permanent, match="column 'date' has times outside of the years 1 to 9999"):
         write_flatgeobuf(path, columns_of(ColumnType.DATE), tmp_path / "rows.fgb", layer="rows", geometry_type="Point")
 
 

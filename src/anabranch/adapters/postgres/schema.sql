@@ -656,6 +656,7 @@ create table app.published_tables (
     primary key (publication, position)
 );
 
+create index published_tables_name on app.published_tables (name);
 create index published_tables_table_name on app.published_tables (table_name);
 
 -- The names of views in schema geo, and the key of publications that each belongs to: the first that took it.

@@ -7,7 +7,7 @@ from pydantic import Field, JsonValue
 from anabranch.plugins.h3.request import Resolution
 from anabranch.plugins.vector.derived import DerivedLayer, LayerFacts
 from anabranch.plugins.vector.models import PartRows
-from anabranch.plugins.zonal.handler_models import PublishedLayer, PublishedRaster
+from anabranch.plugins.zonal.handler_models import PinnedLayer, PinnedRaster
 from anabranch.plugins.zonal.models import BandStatistics, Measured
 from anabranch.strict_model import StrictModel
 
@@ -33,7 +33,7 @@ class GridWork(StrictModel):
     layer: DerivedLayer
     resolution: Resolution
     area: dict[str, JsonValue]
-    source: PublishedLayer | None = None
+    source: PinnedLayer | None = None
     facts: LayerFacts
 
 
@@ -63,14 +63,14 @@ class GridReport(StrictModel):
 
     resolution: Resolution
     cells: int
-    source: PublishedLayer | None
+    source: PinnedLayer | None
     software: dict[str, str]
 
 
 class StatisticsWork(GridWork):
     """What all tasks of statistics in cells know."""
 
-    raster: PublishedRaster
+    raster: PinnedRaster
     wanted: BandStatistics
 
 
@@ -98,6 +98,6 @@ class FinishStatisticsParams(StrictModel):
 class StatisticsReport(GridReport):
     """What was measured; cells without a valid pixel are left out, and counted."""
 
-    raster: PublishedRaster
+    raster: PinnedRaster
     wanted: BandStatistics
     left_out: int

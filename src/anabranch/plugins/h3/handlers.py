@@ -31,7 +31,7 @@ from anabranch.plugins.vector.derived import begin_layer, finish_layer, load_par
 from anabranch.plugins.vector.handler_models import Finished
 from anabranch.plugins.vector.models import PartRows, TableShape
 from anabranch.plugins.vector.tables.names import name_base
-from anabranch.plugins.zonal.handler_models import PublishedLayer
+from anabranch.plugins.zonal.handler_models import PinnedLayer
 from anabranch.plugins.zonal.models import BandStatistics, Measured, columns_of
 from anabranch.plugins.zonal.published import (
     find_polygons,
@@ -75,7 +75,7 @@ def plan_grid(params: GridRequest, ctx: Context) -> GridPlan:
     return GridPlan(work=work, parts=parts)
 
 
-def _read_area(ctx: Context, layer: PublishedLayer, gid: int | None) -> shapely.Geometry:
+def _read_area(ctx: Context, layer: PinnedLayer, gid: int | None) -> shapely.Geometry:
     with open_layer(ctx, layer) as connection, connection.cursor(binary=True) as cursor:
         ((found,),) = cursor.execute(layer_query(SQL, "read_area", layer), {"gid": gid}).fetchall()
     if found is None:

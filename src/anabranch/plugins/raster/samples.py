@@ -58,7 +58,7 @@ def _channels(across: Grid) -> tuple[Grid, Grid]:
     """How far down the map the river and the channel that leaves it are, from 0 to 1."""
     river = 0.5 + 0.09 * np.sin(7 * across) + 0.02 * np.sin(31 * across)
     bulge = np.clip((across - 0.22) * (0.8 - across) * 12, 0, 1) ** 0.5
-    return river, river - 0.17 * bulge - 0.012 * np.sin(43 * across)
+    return river.astype("f4"), (river - 0.17 * bulge - 0.012 * np.sin(43 * across)).astype("f4")
 
 
 def _write_channels(path: Path, size: int) -> None:

@@ -16,8 +16,8 @@ from anabranch.plugins.stac.facts import Band, ItemFacts, Output, RasterItem, Ve
 from anabranch.plugins.stac.names import check_collection_id, check_item_id, split_address
 
 __all__ = [
-    "COLLECTION_LINK", "EXTENSIONS", "STAC_VERSION", "TABLE_ADDRESS", "Origin", "PublishedOutput", "build_item",
-    "find_outputs", "write_time",
+    "COLLECTION_LINK", "EXTENSIONS", "SHA256", "STAC_VERSION", "TABLE_ADDRESS", "TABLE_ASSET", "Origin",
+    "PublishedOutput", "build_item", "find_outputs", "write_time",
 ]  # fmt: skip
 
 STAC_VERSION = "1.1.0"
@@ -36,6 +36,7 @@ ASSETS = {"cog": "data", "mosaic": "data", "raster": "data"}
 ROLES: Mapping[str, list[Json]] = {
     "cog": ["data"], "mosaic": ["data"], "raster": ["data"],
     "overview": ["overview"], "preview": ["overview"], "thumbnail": ["thumbnail"],
+    "geoparquet": ["data"], "flatgeobuf": ["data"], "csv": ["data"], "pmtiles": ["visual"],
 }  # fmt: skip
 TABLE_ADDRESS = "geo://"
 TABLE_ASSET = "data"

@@ -1,3 +1,3 @@
-"""Vectors: read files of any format, clean them, and load them into PostGIS."""
+"""Vectors: read files of any format, clean them, load them into PostGIS, and export what is published."""
 
-PLUGIN_MODULES = ("handlers",)
+PLUGIN_MODULES = ("handlers", "exports.handlers")

@@ -2,14 +2,15 @@
 
 from pydantic import AwareDatetime, JsonValue, field_serializer
 
+from anabranch.plugins.stac.facts import Output as ItemOutput
 from anabranch.plugins.stac.facts import VectorItem
 from anabranch.plugins.vector.models import AppendTarget, Column, Family, GeometryType, LayerReport
 from anabranch.plugins.vector.request import VectorRequest
 from anabranch.strict_model import StrictModel
 
 __all__ = [
-    "Chunk", "ChunkRows", "CleanParams", "Cleaned", "FinishParams", "Finished", "Loaded", "Output", "Plan", "Report",
-    "ShownLayer", "StagedTable",
+    "Chunk", "ChunkRows", "CleanParams", "Cleaned", "FinishParams", "Finished", "Loaded", "Output", "Plan",
+    "PublishedLayer", "Report", "ShownLayer", "StagedTable",
 ]  # fmt: skip
 
 
@@ -25,6 +26,14 @@ class ShownLayer(StrictModel):
     columns: tuple[Column, ...]
     rows: int
     bounds: tuple[float, float, float, float]
+
+
+class PublishedLayer(StrictModel):
+    """A layer as readers see it, with the document of its item and the files of that."""
+
+    shown: ShownLayer
+    document: dict[str, JsonValue]
+    files: tuple[ItemOutput, ...]
 
 
 class Plan(StrictModel):

@@ -211,8 +211,9 @@ class ReadBatches(Protocol):
 class SourceLayer:
     """A layer of an opened file, before any row was read.
 
-    `schema` are its attributes, `crs` the text of its CRS as the file has it (WKT, or a code like EPSG:25832), and
-    `bounds` those that the file itself says.
+    `schema` are its attributes: their names are distinct, and JSON has Arrow's type for it. `crs` is the text of its
+    CRS as the file has it (WKT, or a code like EPSG:25832), `features` the number of its rows, if that is known, and
+    `changed` what reading itself changes in rows: it is complete when all batches are read.
     """
 
     name: str
@@ -224,11 +225,15 @@ class SourceLayer:
     features: int | None = None
     detected: dict[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    changed: Notes = field(default_factory=Notes)
 
 
 @dataclass(frozen=True)
 class CleanBatch:
-    """Rows of one table: geometries in EPSG:4326 as shapely has them, and the attributes in the table's columns."""
+    """Rows of one table: geometries in EPSG:4326 as shapely has them, and the attributes in the table's columns.
+
+    Single lines and polygons become multi ones when they are written: that costs much less than making such objects.
+    """
 
     family: Family
     rows: "Rows"

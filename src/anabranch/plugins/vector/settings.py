@@ -26,3 +26,6 @@ class VectorSettings(StrictModel):
     vector_memory_mb: int = Field(1_024, ge=256, description="Maximum memory for the processing of one vector file.")
     vector_cpu_seconds: int = Field(14_400, ge=1, description="Maximum CPU time for one step on a vector file.")
     vector_file_mb: int = Field(65_536, ge=1, description="The largest file that the processing of vectors may write.")
+    vector_pmtiles_max_rows: int = Field(
+        1_000_000, ge=0, description="The largest number of features of a layer that PMTiles are made of."
+    )

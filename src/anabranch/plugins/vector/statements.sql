@@ -17,11 +17,15 @@ select app.begin_chunk(%(table)s, %(chunk)s, %(rows)s)
 -- name: copy_rows
 copy geo.{table} from stdin (format binary)
 
+-- name: copy_layer
+-- The rows along a Hilbert curve, by which PostGIS compares geometries; equal ones always in the same order.
+copy (select {columns} from geo.{layer} order by geom, gid) to stdout (format binary)
+
 -- name: finish_table
 select * from app.finish_layer_table(%(table)s)
 
 -- name: no_time_limit
--- Indexing a large table takes longer than handlers may; the time of the task bounds it.
+-- Indexing or copying a large table takes longer than handlers may; the time of the task bounds it.
 set local statement_timeout = 0
 
 -- name: hold_attempt

@@ -12,7 +12,6 @@ CODES: tuple[Code, ...] = (
     Code("zonal.layer_changed", Kind.CONFLICT, "The layer was replaced, or rows were added, after the job had begun.", "Submit the job again with `--rerun`."),
     Code("zonal.library", Kind.TASK, "The raster can't be read, or exactextract can't process it with these polygons.", "Verify the raster with `anabranch verify`; report a bug if it is as it was published."),
     Code("zonal.no_asset", Kind.NOT_FOUND, "There is no such published item, or it has no such asset.", "`anabranch items list` shows what is published; `anabranch items show` its assets."),
-    Code("zonal.no_layer", Kind.NOT_FOUND, "There is no published layer of this name.", "`anabranch items list` shows what is published."),
     Code("zonal.not_polygons", Kind.TASK, "The layer has no polygons.", "Give a layer of polygons."),
     Code("zonal.rotated", Kind.TASK, "The raster is rotated, sheared, mirrored or without a coordinate system.", "Publish it with `process_raster`, which makes it north up."),
 )

@@ -4,11 +4,11 @@ from anabranch.plugins.vector.derived import DerivedLayer, LayerFacts
 from anabranch.plugins.zonal.models import BandStatistics, Measured
 from anabranch.strict_model import StrictModel
 
-__all__ = ["FinishParams", "GidRange", "MeasureParams", "PublishedLayer", "PublishedRaster", "ZonalPlan", "ZonalReport",
+__all__ = ["FinishParams", "GidRange", "MeasureParams", "PinnedLayer", "PinnedRaster", "ZonalPlan", "ZonalReport",
            "ZonalWork"]  # fmt: skip
 
 
-class PublishedLayer(StrictModel):
+class PinnedLayer(StrictModel):
     """A layer as it was published when the job began."""
 
     name: str
@@ -23,7 +23,7 @@ class PublishedLayer(StrictModel):
         return f"layer geo.{self.name} (item {self.collection}/{self.item}, publication {self.publication})"
 
 
-class PublishedRaster(StrictModel):
+class PinnedRaster(StrictModel):
     """A raster as it was published when the job began: later publications change nothing."""
 
     collection: str
@@ -53,8 +53,8 @@ class ZonalWork(StrictModel):
     """What all tasks of a job know."""
 
     layer: DerivedLayer
-    polygons: PublishedLayer
-    raster: PublishedRaster
+    polygons: PinnedLayer
+    raster: PinnedRaster
     wanted: BandStatistics
     facts: LayerFacts
 
@@ -83,8 +83,8 @@ class FinishParams(StrictModel):
 class ZonalReport(StrictModel):
     """What was measured, and which polygons have no statistics: their numbers, and the gids of a few."""
 
-    raster: PublishedRaster
-    polygons: PublishedLayer
+    raster: PinnedRaster
+    polygons: PinnedLayer
     wanted: BandStatistics
     rows: int
     outside: int

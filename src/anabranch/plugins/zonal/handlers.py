@@ -16,7 +16,7 @@ from anabranch.plugins.zonal.handler_models import (
     FinishParams,
     GidRange,
     MeasureParams,
-    PublishedLayer,
+    PinnedLayer,
     ZonalPlan,
     ZonalReport,
     ZonalWork,
@@ -65,7 +65,7 @@ def _name(params: ZonalRequest) -> str:
     return params.table or name_base(f"{params.layer}_{params.item}".replace(".", "_"))
 
 
-def _divide(ctx: Context, polygons: PublishedLayer) -> tuple[GidRange, ...]:
+def _divide(ctx: Context, polygons: PinnedLayer) -> tuple[GidRange, ...]:
     settings = ctx.settings(ZonalSettings)
     limits = {"rows": settings.zonal_task_polygons, "bytes": settings.zonal_task_mb * MB}
     with open_layer(ctx, polygons) as connection, connection.cursor(row_factory=dict_row) as cursor:
@@ -84,7 +84,7 @@ def measure(params: MeasureParams, ctx: Context) -> Measured:
     return part
 
 
-def _read_polygons(ctx: Context, polygons: PublishedLayer, part: GidRange) -> Path:
+def _read_polygons(ctx: Context, polygons: PinnedLayer, part: GidRange) -> Path:
     """An Arrow file of the gids and geometries, which are parsed in the sandbox."""
     asked = {"first": part.first, "last": part.last}
     with open_layer(ctx, polygons) as connection, connection.cursor(binary=True) as cursor:

@@ -14,7 +14,7 @@ from anabranch.errors import Conflict, NotFound, Permanent
 from anabranch.plugins.stac.facts import Source
 from anabranch.plugins.vector.derived import LayerFacts
 from anabranch.plugins.vector.tables.load import find_layer
-from anabranch.plugins.zonal.handler_models import PublishedLayer, PublishedRaster
+from anabranch.plugins.zonal.handler_models import PinnedLayer, PinnedRaster
 from anabranch.sql_files import read_statements
 from anabranch.storage.addresses import parse_address
 
@@ -26,7 +26,7 @@ TIMES = ("datetime", "start_datetime", "end_datetime")
 SOFTWARE = ("exactextract", "pyproj", "rasterio", "shapely")
 
 
-def find_raster(ctx: Context, collection: str, item: str, asset: str) -> tuple[PublishedRaster, dict[str, Any]]:
+def find_raster(ctx: Context, collection: str, item: str, asset: str) -> tuple[PinnedRaster, dict[str, Any]]:
     """The raster that an asset of an item shows, and the item's document."""
     with ctx.catalog() as connection, connection.cursor(row_factory=dict_row) as cursor:
         asked = {"collection": collection, "item": item, "asset": asset}
@@ -45,7 +45,7 @@ def find_raster(ctx: Context, collection: str, item: str, asset: str) -> tuple[P
     document = found.pop("document")
     found["publication"] = found.pop("number")
     del found["kind"]
-    return PublishedRaster(collection=collection, item=item, asset=asset, **found), document
+    return PinnedRaster(collection=collection, item=item, asset=asset, **found), document
 
 
 def _name_kind(found: dict[str, Any]) -> str:
@@ -54,7 +54,7 @@ def _name_kind(found: dict[str, Any]) -> str:
     return f"of the kind {found['kind']}" if found["kind"] else "at an address elsewhere"
 
 
-def raster_facts(raster: PublishedRaster, document: dict[str, Any], title: str | None, description: str) -> LayerFacts:
+def raster_facts(raster: PinnedRaster, document: dict[str, Any], title: str | None, description: str) -> LayerFacts:
     """What an item says that was computed from a raster: the time of the data is the raster's."""
     times = {name: document["properties"][name] for name in TIMES if document["properties"].get(name)}
     return LayerFacts.model_validate({
@@ -64,30 +64,30 @@ def raster_facts(raster: PublishedRaster, document: dict[str, Any], title: str |
     })  # fmt: skip
 
 
-def stage_raster(ctx: Context, raster: PublishedRaster) -> Path:
+def stage_raster(ctx: Context, raster: PinnedRaster) -> Path:
     """The file, brought to this machine once, as it was published."""
     return ctx.storage.stage(raster.address, raster.sha256, tag=raster.version).path
 
 
-def find_polygons(ctx: Context, name: str) -> PublishedLayer:
+def find_polygons(ctx: Context, name: str) -> PinnedLayer:
     """The layer that readers see under a name, which has polygons."""
     shown = find_layer(ctx, name)
     if shown is None:
         remedy = "`anabranch items list` shows what is published."
-        raise NotFound("zonal.no_layer", f"there is no published layer {name}", remedy=remedy)
+        raise NotFound("vector.no_layer", f"there is no published layer {name}", remedy=remedy)
     if shown.geometry_type != "MultiPolygon":
         raise Permanent(
             f"layer {name} has geometries of the type {shown.geometry_type}",
             code="zonal.not_polygons",
             remedy="Give a layer of polygons.",
         )
-    return PublishedLayer(
+    return PinnedLayer(
         name=name, collection=shown.collection, item=shown.item, publication=shown.number, has_z=shown.has_z
     )
 
 
 @contextmanager
-def open_layer(ctx: Context, layer: PublishedLayer) -> Iterator[Connection[Any]]:
+def open_layer(ctx: Context, layer: PinnedLayer) -> Iterator[Connection[Any]]:
     """A connection that may read published layers; what was read is of the publication that the job began with."""
     with ctx.database() as connection:
         yield connection
@@ -100,6 +100,6 @@ def open_layer(ctx: Context, layer: PublishedLayer) -> Iterator[Connection[Any]]
         )
 
 
-def layer_query(file: Path, name: str, layer: PublishedLayer) -> sql.Composed:
+def layer_query(file: Path, name: str, layer: PinnedLayer) -> sql.Composed:
     """A statement of a file that reads a layer."""
     return sql.SQL(read_statements(file)[name]).format(layer=sql.Identifier(layer.name))

@@ -26,6 +26,7 @@ CHANGED_STATES = {"3F000", "42P01", "42501", "42703"}
 # Values and operators that don't fit, limits of the server, and geometries that PostGIS can't compute with.
 QUERY_STATES = ("22", "42", "54", "XX000")
 MAX_SHOWN_CHARS = 63
+MAX_REMEMBERED = 100
 MAX_TRIES = 3  # while layers are published again
 
 
@@ -85,14 +86,28 @@ class Layers(Pool):
 
     ROLE = Role.FEATURES
     NAME = "anabranch api features"
-    OPTIONS = "-c search_path=public"
+    # A plan for any tile would read a whole table in the order of ids for a tile with few features.
+    OPTIONS = "-c search_path=public -c plan_cache_mode=force_custom_plan"
+    RESETS = False
+
+    def __init__(self, url: str, connections: int) -> None:
+        super().__init__(url, connections)
+        self._found: dict[str, Layer] = {}
 
     async def find(self, name: str) -> Layer:
         """The layer of this name; NotFound if none is published."""
         found, _ = ([], 0) if "\0" in name else await self._read(name, 1, 0)
         if not found:
             raise NotFound("layer.not_found", f"no layer {name[:MAX_SHOWN_CHARS]} is published")
+        while len(self._found) >= MAX_REMEMBERED:
+            self._found.pop(next(iter(self._found)))
+        self._found[name] = found[0]
         return found[0]
+
+    def remembered(self, name: str, publication: str | None) -> Layer | None:
+        """A layer that was found before, as this publication shows it; it may be another by now."""
+        layer = self._found.get(name)
+        return layer if layer and layer.publication == publication else None
 
     async def list(self, limit: int, offset: int) -> tuple[Sequence[Layer], int]:
         """A page of layers by name, and how many there are."""

@@ -16,7 +16,7 @@ from tipg.factory import OGCFeaturesFactory, OGCTilesFactory
 from anabranch.serving.features.layers import GEOMETRY, ID, Column, Layer
 from anabranch.serving.features.query import RequestedLayer
 
-__all__ = ["GRID", "GRIDS", "JsonRoute", "add_metadata", "json_type", "only_json"]
+__all__ = ["GRID", "JsonRoute", "add_metadata", "json_type", "only_json"]
 
 GRID: Literal["WebMercatorQuad"] = "WebMercatorQuad"
 GRIDS = TileMatrixSets({GRID: tms.get(GRID)})

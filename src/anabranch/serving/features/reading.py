@@ -1,16 +1,16 @@
 """Reads pages of features and vector tiles, both written by the database."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-
-from morecantile import Tile, TileMatrixSet
+from typing import NamedTuple
 
 from anabranch.errors import InputError
-from anabranch.geo.boxes import ANTIMERIDIAN, POLE
+from anabranch.geo.boxes import ANTIMERIDIAN, FULL_TURN, POLE
 from anabranch.serving.features.layers import ID, Column, Layer, Layers
 from anabranch.serving.features.sql import Part, column_of, compose, join, literal, name_column, name_table, to_text
 
-__all__ = ["MAX_FEATURES", "MAX_OFFSET", "TILE_ATTRIBUTES", "Page", "PageQuery", "read_page", "read_tile"]
+__all__ = ["MAX_FEATURES", "MAX_OFFSET", "TILE_ATTRIBUTES", "Page", "PageQuery", "Tile", "read_page", "read_tile"]
 
 MAX_FEATURES, MAX_OFFSET = 10_000, 1_000_000
 MAX_PAGE_BYTES, MAX_FEATURE_BYTES = 10_000_000, 100_000_000
@@ -20,6 +20,14 @@ MAX_TILE_FEATURES, TILE_ATTRIBUTES, MAX_TILE_TEXT = 10_000, 50, 200
 # Their values are short, and have a type in a tile, or a short text.
 SHORT = frozenset({"smallint", "integer", "bigint", "real", "double precision", "boolean", "date", "timestamp",
                    "timestamptz", "time", "uuid"})  # fmt: skip
+
+
+class Tile(NamedTuple):
+    """A tile of Web Mercator."""
+
+    z: int
+    x: int
+    y: int
 
 
 @dataclass(frozen=True)
@@ -50,10 +58,11 @@ class Page:
     is_last: bool
 
 
-async def read_page(layers: Layers, layer: Layer, query: PageQuery) -> Page:
-    """A page of features, with as many as are not too large together."""
+async def read_page(layers: Layers, layer: Layer, choose: Callable[[Layer], PageQuery]) -> tuple[PageQuery, Page]:
+    """A page of features, with as many as are not too large together; `choose` says which, by the layer's columns."""
 
     def make(layer: Layer) -> tuple[str, Sequence[object]]:
+        query = choose(layer)
         everything = compose("everything")
         chosen = query.condition or everything
         seen = [chosen] if query.after is None else [chosen, join(" > ", [column_of(ID), literal(query.after)])]
@@ -70,6 +79,7 @@ async def read_page(layers: Layers, layer: Layer, query: PageQuery) -> Page:
         return to_text(statement), (query.limit, query.offset, MAX_PAGE_BYTES, MAX_FEATURE_BYTES)
 
     layer, row = await layers.read(layer, make)
+    query = choose(layer)
     if row["found"] and not row["returned"]:
         raise InputError(
             "features.size",
@@ -78,7 +88,7 @@ async def read_page(layers: Layers, layer: Layer, query: PageQuery) -> Page:
         )
     matched = row["matched"] if row["matched"] is None or row["matched"] <= MAX_COUNTED or query.is_whole else None
     is_last = row["returned"] == row["found"] < query.limit
-    return Page(row["features"], row["returned"], matched, row["last"], is_last)
+    return query, Page(row["features"], row["returned"], matched, row["last"], is_last)
 
 
 def _count(layer: Layer, query: PageQuery, condition: Part) -> Part:
@@ -88,11 +98,15 @@ def _count(layer: Layer, query: PageQuery, condition: Part) -> Part:
 
 
 async def read_tile(
-    layers: Layers, layer: Layer, grid: TileMatrixSet, tile: Tile, condition: Part | None, columns: Sequence[Column]
+    layers: Layers,
+    layer: Layer,
+    tile: Tile,
+    choose: Callable[[Layer], tuple[Part | None, Sequence[Column]]],
 ) -> tuple[Layer, bytes]:
     """A vector tile with at most the first 10,000 features by id, and the layer as it was then."""
 
     def make(layer: Layer) -> tuple[str, Sequence[object]]:
+        condition, columns = choose(layer)
         statement = compose(
             "tile",
             table=name_table(layer.name),
@@ -102,7 +116,7 @@ async def read_tile(
             buffer=BUFFER,
             limit=MAX_TILE_FEATURES,
         )
-        return to_text(statement), (tile.z, tile.x, tile.y, *_surround(grid, tile))
+        return to_text(statement), (*tile, *_surround(tile))
 
     layer, row = await layers.read(layer, make)
     return layer, bytes(row["tile"] or b"")
@@ -117,13 +131,20 @@ def _for_tile(column: Column) -> Part:
     return compose("cut", column=given, length=MAX_TILE_TEXT, name=name_column(column.name))
 
 
-def _surround(grid: TileMatrixSet, tile: Tile) -> tuple[float, float, float, float]:
+def _surround(tile: Tile) -> tuple[float, float, float, float]:
     """The box of a tile and its buffer in degrees; the outermost rows reach to the poles."""
-    west, south, east, north = grid.bounds(tile)
-    wide, last = (east - west) * BUFFER / EXTENT, 2**tile.z - 1  # and at most as high, in degrees
+    count = 2**tile.z
+    wide = FULL_TURN / count
+    buffer = wide * BUFFER / EXTENT  # and at most as high, in degrees
+    west = tile.x * wide - ANTIMERIDIAN
     return (
-        max(west - wide, -ANTIMERIDIAN),
-        -POLE if tile.y == last else south - wide,
-        min(east + wide, ANTIMERIDIAN),
-        POLE if tile.y == 0 else north + wide,
+        max(west - buffer, -ANTIMERIDIAN),
+        -POLE if tile.y == count - 1 else _latitude(tile.y + 1, count) - buffer,
+        min(west + wide + buffer, ANTIMERIDIAN),
+        POLE if tile.y == 0 else _latitude(tile.y, count) + buffer,
     )
+
+
+def _latitude(row: int, count: int) -> float:
+    """The latitude of a row's north in Web Mercator."""
+    return math.degrees(math.atan(math.sinh(math.pi * (1 - 2 * row / count))))

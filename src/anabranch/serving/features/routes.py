@@ -128,14 +128,15 @@ async def items(
         int | None, Query(ge=0, lt=2**63, description="The id to begin after, as in the link `next`.")
     ] = None,
 ) -> Response:
-    check_names(request, layer)
     if after is not None and (sortby or offset):
         refuse("after is given with sortby or offset", "Use one of them.")
-    chosen = PageQuery(
-        query.condition(request, layer), order_by(layer, sortby), choose_columns(layer, query.properties),
-        min(limit, MAX_FEATURES), offset, after,
-    )  # fmt: skip
-    page = await read_page(layers_of(request), layer, chosen)
+
+    def choose(layer: Layer) -> PageQuery:
+        check_names(request, layer)
+        columns, most = choose_columns(layer, query.properties), min(limit, MAX_FEATURES)
+        return PageQuery(query.condition(request, layer), order_by(layer, sortby), columns, most, offset, after)
+
+    chosen, page = await read_page(layers_of(request), layer, choose)
     more = [("after", page.last)] if not (sortby or offset) else [("offset", offset + page.returned)]
     links = _link_page(request, layer, [] if _is_last(page, chosen) else more)
     counts = {} if page.matched is None else {"numberMatched": page.matched}
@@ -171,8 +172,11 @@ async def item(
     number = read_id(feature)
     if number is not None:
         condition = join(" = ", [column_of(ID), literal(number)])
-        chosen = PageQuery(condition, column_of(ID), choose_columns(layer, properties), 1, 0)
-        page = await read_page(layers_of(request), layer, chosen)
+
+        def choose(layer: Layer) -> PageQuery:
+            return PageQuery(condition, column_of(ID), choose_columns(layer, properties), 1, 0)
+
+        _, page = await read_page(layers_of(request), layer, choose)
         if page.returned:
             return _answer(
                 {"links": _link_item(request, layer, number)}, page.features.removeprefix("{").removesuffix("}")

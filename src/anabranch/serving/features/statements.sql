@@ -27,7 +27,7 @@ with page as materialized (
            sum(octet_length(feature)) over (rows unbounded preceding) as bytes
       from page
 )
-select (select publication::text from app.layers where name = $1) as publication, {matched} as matched,
+select app.layer_publication($1)::text as publication, {matched} as matched,
        (select count(*) from page) as found, count(*) as returned, max(gid) as last,
        coalesce(string_agg(feature, ',' order by place), '') as features
   from sized
@@ -43,7 +43,7 @@ ST_AsGeoJSON(layer.geom)
 (select count(*) from (select from {table} as layer where {condition} limit {limit}) as matching)
 
 -- name: tile
-select (select publication::text from app.layers where name = $1) as publication, (
+select app.layer_publication($1)::text as publication, (
     select ST_AsMVT(tile, $1, {extent}, 'geom', 'gid')
       from (
           select {columns}, ST_AsMVTGeom(

@@ -4,17 +4,17 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi import Path as FromPath
-from morecantile import Tile
 
 from anabranch.errors import NotFound
 from anabranch.geo.boxes import ANTIMERIDIAN
 from anabranch.serving.etags import cache_control, has, tag_of
 from anabranch.serving.features.layers import Column, Layer
 from anabranch.serving.features.links import MVT, Urls
-from anabranch.serving.features.metadata import GRID, GRIDS, JsonRoute, json_type
+from anabranch.serving.features.metadata import GRID, JsonRoute, json_type
 from anabranch.serving.features.models import TileJson, VectorLayer
 from anabranch.serving.features.query import FeatureQuery, RequestedLayer, check_names, choose_columns, layers_of
-from anabranch.serving.features.reading import TILE_ATTRIBUTES, read_tile
+from anabranch.serving.features.reading import TILE_ATTRIBUTES, Tile, read_tile
+from anabranch.serving.features.sql import Part
 
 __all__ = ["router"]
 
@@ -65,6 +65,19 @@ async def tilejson(
     )
 
 
+async def _find_published(
+    request: Request,
+    name: Annotated[str, FromPath(alias="collectionId", description="The name of a layer.")],
+    publication: Publication = None,
+) -> Layer:
+    """The layer of a tile: one that was read before, if it is of the publication that is asked for.
+
+    It need not be looked up, because the statement that reads the tile checks whether it is still current.
+    """
+    remembered = layers_of(request).remembered(name, publication) if "If-None-Match" not in request.headers else None
+    return remembered or await layers_of(request).find(name)
+
+
 @router.get(
     "/collections/{collectionId}/tiles/{tileMatrixSetId}/{z}/{x}/{y}",
     dependencies=[Depends(_only_grid)],
@@ -73,20 +86,23 @@ async def tilejson(
 )
 async def collection_get_tile(
     request: Request,
-    layer: RequestedLayer,
+    layer: Annotated[Layer, Depends(_find_published)],
     z: Annotated[int, FromPath(description="The zoom.")],
     x: Annotated[int, FromPath(description="The column, from the west.")],
     y: Annotated[int, FromPath(description="The row, from the north.")],
     query: Annotated[FeatureQuery, Depends()],
     publication: Publication = None,
 ) -> Response:
-    check_names(request, layer)
     if not 0 <= z <= DEEPEST_ZOOM or not (0 <= x < 2**z and 0 <= y < 2**z):
         raise NotFound("features.tile", f"{GRID} has no tile {z}/{x}/{y}"[:200])
-    condition, columns = query.condition(request, layer), _choose(layer, query)
     if has(request.headers.get("If-None-Match"), tag_of(layer.publication, str(request.url))):
         return Response(status_code=304, headers=_headers(request, layer, publication))
-    layer, tile = await read_tile(layers_of(request), layer, GRIDS.get(GRID), Tile(x, y, z), condition, columns)
+
+    def choose(layer: Layer) -> tuple[Part | None, list[Column]]:
+        check_names(request, layer)
+        return query.condition(request, layer), _choose(layer, query)
+
+    layer, tile = await read_tile(layers_of(request), layer, Tile(z, x, y), choose)
     return Response(tile, media_type=MVT, headers=_headers(request, layer, publication))
 
 

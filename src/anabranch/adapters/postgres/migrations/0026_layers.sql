@@ -27,6 +27,7 @@ create table app.published_tables (
     primary key (publication, position)
 );
 
+create index published_tables_name on app.published_tables (name);
 create index published_tables_table_name on app.published_tables (table_name);
 
 create table app.layer_names (

@@ -129,7 +129,7 @@ class Cleaner:
         shapes.drop_empty(rows)
         if self._has_z:  # what was cut or repaired may have vertices without heights
             shapes.fill_heights(rows)
-        shapes.finish(rows)
+        shapes.orient(rows)
         return rows
 
     def _force_dimensions(self, rows: Rows) -> None:

@@ -1,4 +1,4 @@
-"""Geometries of a table: of one dimension, without M, in multi types, and with their rings in RFC 7946's order."""
+"""Geometries of a table: of one dimension, without M, and with their rings in RFC 7946's order."""
 
 from typing import TYPE_CHECKING
 
@@ -21,19 +21,20 @@ __all__ = [
     "collect",
     "drop_empty",
     "fill_heights",
-    "finish",
     "flatten",
     "force_2d",
     "force_3d",
     "name_types",
+    "orient",
 ]
 
 FAMILIES = (Family.POINT, Family.LINE, Family.POLYGON)  # by dimension
 _COLLECT = (shapely.multipoints, shapely.multilinestrings, shapely.multipolygons)
-_SINGLE = (None, Kind.LINESTRING, Kind.POLYGON)
 _NAMES: dict[int, GeometryType] = {
     Kind.POINT: "Point",
     Kind.MULTIPOINT: "MultiPoint",
+    Kind.LINESTRING: "MultiLineString",  # as the table has them
+    Kind.POLYGON: "MultiPolygon",
     Kind.MULTILINESTRING: "MultiLineString",
     Kind.MULTIPOLYGON: "MultiPolygon",
 }
@@ -116,20 +117,32 @@ def fill_heights(rows: Rows) -> "npt.NDArray[np.bool_]":
     return np.isin(np.arange(len(rows)), index[broken])
 
 
-def finish(rows: Rows) -> None:
-    """Promote lines and polygons to multi types, and orient rings: outer ones counter-clockwise."""
-    kinds = shapely.get_type_id(rows.geometry)
-    before = rows.geometry
-    if (kinds == Kind.POLYGON).any() or (kinds == Kind.MULTIPOLYGON).any():
-        rows.geometry = shapely.orient_polygons(before)
-        turned = ~shapely.equals_identical(before, rows.geometry)
-        rows.change(turned & ~rows.were_changed("antimeridian", "repaired"), "rings_oriented")
-    for dimension in (1, 2):
-        single = kinds == _SINGLE[dimension]
-        if single.any():
-            rows.geometry[single] = _COLLECT[dimension](rows.geometry[single], indices=np.arange(single.sum()))
+def orient(rows: Rows) -> None:
+    """Turn rings into RFC 7946's order: outer ones counter-clockwise."""
+    suspects = _find_suspects(rows.geometry)
+    if not suspects.any():
+        return
+    before = rows.geometry[suspects]
+    rows.geometry[suspects] = shapely.orient_polygons(before)
+    turned = np.zeros(len(rows), bool)
+    turned[suspects] = ~shapely.equals_identical(before, rows.geometry[suspects])
+    rows.change(turned & ~rows.were_changed("antimeridian", "repaired"), "rings_oriented")
+
+
+def _find_suspects(geometry: "Geometries") -> "npt.NDArray[np.bool_]":
+    """Polygons whose rings may be in another order: all but those of one ring whose area is positive."""
+    kinds = shapely.get_type_id(geometry)
+    plain = (kinds == Kind.POLYGON) & (shapely.get_num_interior_rings(geometry) == 0)
+    suspects = (kinds == Kind.MULTIPOLYGON) | (kinds == Kind.POLYGON)
+    points, index = shapely.get_coordinates(geometry[plain], return_index=True)
+    if len(points):
+        first = np.searchsorted(index, np.arange(index[-1] + 1))
+        x, y = (points - points[first][index]).T  # near zero, so that small areas keep their sign
+        turns = (x[:-1] * y[1:] - x[1:] * y[:-1]) * (index[:-1] == index[1:])
+        suspects[plain] = np.bincount(index[:-1], turns, minlength=index[-1] + 1) <= 0
+    return suspects
 
 
 def name_types(geometry: "Geometries") -> set[GeometryType]:
-    """The types of geometries."""
+    """The types that geometries have in a table."""
     return {_NAMES[kind] for kind in np.unique(shapely.get_type_id(geometry)).tolist()}

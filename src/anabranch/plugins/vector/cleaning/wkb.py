@@ -13,13 +13,15 @@ if TYPE_CHECKING:
 
     from anabranch.plugins.vector.models import Geometries
 
-__all__ = ["name_kind", "read_wkb"]
+__all__ = ["name_kind", "parse_wkb", "read_wkb"]
 
 # GEOS calls itself for each level, and a stack holds some thousands of these calls.
 MAX_DEPTH = 100
 HEADER_BYTES = 9
 EWKB_Z, EWKB_M, EWKB_SRID = 0x80000000, 0x40000000, 0x20000000
-POINT, LINE, POLYGON, COLLECTION = 1, 2, 3, 7
+POINT, LINE, POLYGON = 1, 2, 3
+CIRCULAR, TRIANGLE = 8, 17  # as lines and polygons are written
+PARENTS = frozenset({4, 5, 6, 7, 9, 10, 11, 12, 15, 16})  # kinds whose parts are geometries
 _UNREADABLE = {
     8: "CircularString", 9: "CompoundCurve", 10: "CurvePolygon", 11: "MultiCurve", 12: "MultiSurface", 13: "Curve",
     14: "Surface", 15: "PolyhedralSurface", 16: "TIN", 17: "Triangle",
@@ -29,17 +31,22 @@ _UNREADABLE = {
 def read_wkb(column: "pa.Array") -> tuple["Geometries", "npt.NDArray[np.bool_]"]:
     """The geometries, and which of them had rings that were not closed; None where null or unreadable."""
     column = getattr(column, "storage", column)
+    found = parse_wkb(column)
+    unread = np.flatnonzero(shapely.is_missing(found) & ~column.is_null().to_numpy(zero_copy_only=False))
+    closed = np.zeros(len(found), bool)
+    if unread.size:
+        found[unread] = parse_wkb(column.take(unread), "fix")
+        closed[unread] = ~shapely.is_missing(found[unread])
+    return found, closed
+
+
+def parse_wkb(column: "pa.Array", on_invalid: str = "ignore") -> "Geometries":
+    """The geometries of WKB; None where it is null, unreadable or nested too deep."""
     wkb = column.to_numpy(zero_copy_only=False)
     for place in np.flatnonzero(_may_be_deep(column)):
         if _is_too_deep(wkb[place]):
             wkb[place] = b""
-    found = _parse(wkb, "ignore")
-    unread = np.flatnonzero(shapely.is_missing(found) & ~column.is_null().to_numpy(zero_copy_only=False))
-    closed = np.zeros(len(wkb), bool)
-    if unread.size:
-        found[unread] = _parse(wkb[unread], "fix")
-        closed[unread] = ~shapely.is_missing(found[unread])
-    return found, closed
+    return _parse(wkb, on_invalid)
 
 
 def name_kind(wkb: bytes) -> str:
@@ -98,11 +105,11 @@ def _skip(wkb: bytes, position: int) -> tuple[int, int]:
         return position + size, 0
     (count,) = struct.unpack_from(f"{order}I", wkb, position)
     position += 4
-    if kind == LINE:
+    if kind in (LINE, CIRCULAR):
         return position + count * size, 0
-    if kind == POLYGON:
+    if kind in (POLYGON, TRIANGLE):
         for _ in range(count):
             (points,) = struct.unpack_from(f"{order}I", wkb, position)
             position += 4 + points * size
         return position, 0
-    return (position, count) if kind <= COLLECTION else (len(wkb), 0)
+    return (position, count) if kind in PARENTS else (len(wkb), 0)

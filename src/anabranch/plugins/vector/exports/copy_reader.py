@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import shapely
 
+from anabranch.errors import Permanent
 from anabranch.plugins.vector.models import ColumnType
 from anabranch.plugins.vector.tables.binary_arrays import cut, unaligned
 from anabranch.plugins.vector.tables.copy_format import (
@@ -65,8 +66,8 @@ def read_rows(path: Path, columns: "Sequence[Column]") -> "Iterator[pa.RecordBat
         for column, field in zip(columns, others, strict=True):
             try:
                 arrays.append(_decode(buffer, field, column.type))
-            except ValueError as error:
-                raise ValueError(f"{path.name}: column {column.name!r}: {error}") from error
+            except Permanent as error:
+                raise Permanent(f"{path.name}: column {column.name!r}: {error}", code=error.code) from error
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
@@ -86,7 +87,7 @@ def _read_blocks(path: Path, count: int) -> "Iterator[tuple[pa.Buffer, list[_Fie
     """Blocks of whole rows, with the places of each of their fields."""
     with path.open("rb") as file:
         if file.read(len(HEADER)) != HEADER:
-            raise ValueError(f"{path.name} is no stream of PostgreSQL's binary COPY format")
+            raise Permanent(f"{path.name} is no stream of PostgreSQL's binary COPY format", code="vector.export_source")
         rest, wanted = b"", BLOCK_BYTES
         while read := file.read(wanted):
             rest += read
@@ -97,7 +98,10 @@ def _read_blocks(path: Path, count: int) -> "Iterator[tuple[pa.Buffer, list[_Fie
                 yield buffer, fields
                 rest = rest[end:]
         if rest != TRAILER:
-            raise ValueError(f"{path.name} ends in the middle of a row, or its rows don't have {count} fields")
+            raise Permanent(
+                f"{path.name} ends in the middle of a row, or its rows don't have {count} fields",
+                code="vector.export_source",
+            )
 
 
 def _find_rows(buffer: pa.Buffer, count: int) -> "tuple[list[_Field], int]":
@@ -170,7 +174,10 @@ def _number(buffer: pa.Buffer, field: _Field, column_type: ColumnType) -> pa.Arr
     dtype = np.dtype(NUMBERS[column_type])
     valid, arrow_type = field.valid, ARROW_TYPES[column_type]
     if (field.lengths[valid] != dtype.itemsize).any():
-        raise ValueError(f"is not of the type {column_type}: its values are not of {dtype.itemsize} bytes")
+        raise Permanent(
+            f"is not of the type {column_type}: its values are not of {dtype.itemsize} bytes",
+            code="vector.export_source",
+        )
     values = np.zeros(len(valid), dtype.newbyteorder("="))
     values[valid] = unaligned(buffer, dtype.str)[field.starts[valid]]
     if column_type is ColumnType.BOOLEAN:
@@ -184,5 +191,8 @@ def _number(buffer: pa.Buffer, field: _Field, column_type: ColumnType) -> pa.Arr
 def _shift(values: "Integers", shift: int, within: tuple[int, int]) -> "Integers":
     """Days or microseconds since 1970."""
     if len(values) and (values.min() < within[0] - shift or values.max() > within[1] - shift):
-        raise ValueError("has infinity, or a time that no file can hold: leave such rows out, or make them null")
+        raise Permanent(
+            "has infinity, or a time that no file can hold: leave such rows out, or make them null",
+            code="vector.export_values",
+        )
     return values + values.dtype.type(shift)

@@ -10,8 +10,9 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import shapely
 
+from anabranch.errors import Permanent
 from anabranch.plugins.vector.exports.copy_reader import GEOMETRY, GID, read_rows, schema_of
-from anabranch.plugins.vector.exports.expected import Expected, Extent, WrongFile, check, shapes_of
+from anabranch.plugins.vector.exports.expected import Expected, Extent, check, shapes_of
 from anabranch.plugins.vector.exports.plain_types import replace_columns
 
 if TYPE_CHECKING:
@@ -72,7 +73,10 @@ def _take(reader: "csv.DictReader[str]", count: int) -> "Iterator[list[dict[str,
 def _compare(path: Path, row: dict[str, str], expected: dict[str, object]) -> None:
     for name, value in expected.items():
         if not _reads_as(row[name], value):
-            raise WrongFile(f"{path.name}: row {row[GID]} has {row[name]!r} in column {name!r}, and not {value!r}")
+            raise Permanent(
+                f"{path.name}: row {row[GID]} has {row[name]!r} in column {name!r}, and not {value!r}",
+                code="vector.export_wrong",
+            )
 
 
 def _reads_as(text: str, value: object) -> bool:

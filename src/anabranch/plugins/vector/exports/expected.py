@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import shapely
 
+from anabranch.errors import Permanent
 from anabranch.plugins.vector.exports.copy_reader import GEOMETRY, GID, read_rows
 from anabranch.plugins.vector.tables.chunk_writer import GEOMETRY_TYPES
 
@@ -18,14 +19,10 @@ if TYPE_CHECKING:
 
     from anabranch.plugins.vector.models import Column, Geometries
 
-__all__ = ["Bounds", "Expected", "Extent", "WrongFile", "check", "compare_sample", "expect", "shapes_of"]
+__all__ = ["Bounds", "Expected", "Extent", "check", "compare_sample", "expect", "shapes_of"]
 
 Bounds = tuple[float, float, float, float]
 SAMPLES_PER_BATCH = 20
-
-
-class WrongFile(ValueError):
-    """An independent reader found something else in a file than was written."""
 
 
 class Extent:
@@ -89,7 +86,7 @@ def expect(source: Path, columns: "Sequence[Column]") -> Expected:
 def check(path: Path, what: str, found: object, expected: object) -> None:
     """Refuse a file in which something differs."""
     if found != expected:
-        raise WrongFile(f"{path.name}: {what} {found!r}, and not {expected!r}")
+        raise Permanent(f"{path.name}: {what} {found!r}, and not {expected!r}", code="vector.export_wrong")
 
 
 def compare_sample(path: Path, sample: pa.Table, batches: Iterable[pa.RecordBatch]) -> None:
@@ -101,7 +98,9 @@ def compare_sample(path: Path, sample: pa.Table, batches: Iterable[pa.RecordBatc
     for name in sample.schema.names:
         for gid, one, other in zip(rows[GID], rows[name], sample.sort_by(GID)[name], strict=True):
             if one != other and not _are_nan(one.as_py(), other.as_py()):
-                raise WrongFile(f"{path.name}: row {gid} has {one} in column {name!r}, and not {other}")
+                raise Permanent(
+                    f"{path.name}: row {gid} has {one} in column {name!r}, and not {other}", code="vector.export_wrong"
+                )
 
 
 def _are_nan(one: object, other: object) -> bool:

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import pyogrio
 from pyogrio.raw import open_arrow
 
+from anabranch.errors import Permanent
 from anabranch.plugins.vector.exports.copy_reader import GEOMETRY, GID
 from anabranch.plugins.vector.exports.expected import Expected, Extent, check, compare_sample, shapes_of
 from anabranch.plugins.vector.exports.gdal_writer import write_by_gdal
@@ -84,5 +85,8 @@ def _as_held(rows: pa.Table) -> pa.Table:
 def _within_years(name: str, moments: pa.ChunkedArray) -> pa.ChunkedArray:
     numbers = pc.min_max(moments.cast(pa.int64())).as_py()
     if numbers["min"] is not None and (numbers["min"] < YEARS[0] or numbers["max"] > YEARS[1]):
-        raise ValueError(f"column {name!r} has times outside of the years 1 to 9999, which FlatGeobuf can't hold")
+        raise Permanent(
+            f"column {name!r} has times outside of the years 1 to 9999, which FlatGeobuf can't hold",
+            code="vector.export_values",
+        )
     return moments

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyogrio.raw import write_arrow
 
+from anabranch.errors import Permanent
 from anabranch.plugins.vector.exports.copy_reader import GEOMETRY, read_rows, schema_of
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def write_by_gdal(
         try:
             for rows in read_rows(source, columns):
                 yield from convert(pa.Table.from_batches([rows])).combine_chunks().to_batches()
-        except ValueError as error:  # of which GDAL says only that there was one
+        except Permanent as error:  # of which GDAL says only that there was one
             problems.append(error)
             raise
 

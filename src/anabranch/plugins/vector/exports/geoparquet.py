@@ -9,8 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import shapely
 
+from anabranch.errors import Permanent
 from anabranch.plugins.vector.exports.copy_reader import GEOMETRY, read_rows, schema_of
-from anabranch.plugins.vector.exports.expected import Expected, Extent, WrongFile, check, compare_sample, shapes_of
+from anabranch.plugins.vector.exports.expected import Expected, Extent, check, compare_sample, shapes_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -107,5 +108,8 @@ def _check_batches(file: pq.ParquetFile, path: Path, bbox: str, extent: Extent) 
         exact = shapely.bounds(shapes).T
         outside = (exact[0] < left) | (exact[1] < bottom) | (exact[2] > right) | (exact[3] > top)
         if outside.any():
-            raise WrongFile(f"{path.name}: row {batch['gid'][int(outside.argmax())]} lies outside of its box")
+            raise Permanent(
+                f"{path.name}: row {batch['gid'][int(outside.argmax())]} lies outside of its box",
+                code="vector.export_wrong",
+            )
         yield batch.drop_columns([bbox])

@@ -16,8 +16,9 @@ import shapely
 from pmtiles.reader import MmapSource, Reader, all_tiles
 from pmtiles.tile import Compression, TileType
 
+from anabranch.errors import Permanent
 from anabranch.plugins.vector.exports.copy_reader import GEOMETRY
-from anabranch.plugins.vector.exports.expected import Bounds, Expected, WrongFile, check, shapes_of
+from anabranch.plugins.vector.exports.expected import Bounds, Expected, check, shapes_of
 from anabranch.plugins.vector.exports.gdal_writer import write_by_gdal
 from anabranch.plugins.vector.exports.plain_types import replace_columns
 
@@ -87,12 +88,12 @@ def _check_bounds(path: Path, header: dict[str, int], expected: Expected) -> Non
     left, bottom, right, top = expected.bounds
     wanted = [left, max(bottom, -HEADER_LATITUDE), right, min(top, HEADER_LATITUDE)]
     if any(abs(one - other) > BOUNDS_DEGREES for one, other in zip(found, wanted, strict=True)):
-        raise WrongFile(f"{path.name}: bounds {found}, and not {wanted}")
+        raise Permanent(f"{path.name}: bounds {found}, and not {wanted}", code="vector.export_wrong")
 
 
 def _is_whole(path: Path, place: tuple[int, int, int], data: bytes, compression: Compression) -> bool:
     if not (gzip.decompress(data) if compression == Compression.GZIP else data):
-        raise WrongFile(f"{path.name}: tile {place} is empty")
+        raise Permanent(f"{path.name}: tile {place} is empty", code="vector.export_wrong")
     return True
 
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import shapely
 
+from anabranch.errors import Permanent
 from anabranch.plugins.vector.models import ColumnType
 from anabranch.plugins.vector.tables.binary_arrays import (
     EMPTY,
@@ -57,6 +58,8 @@ ARROW_TYPES = {
     ColumnType.JSONB: pa.string(),
     ColumnType.BYTEA: pa.binary(),
 }
+SINGLE = (1, 3)  # LineString and Polygon, as GEOS numbers them
+MULTI = 3  # from a type of WKB to that of several
 JSONB_VERSION = pa.scalar(b"\x01", pa.large_binary())
 
 
@@ -74,8 +77,8 @@ def encode_rows(
     for column, values in zip(columns, attributes.columns, strict=True):
         try:
             _add_attribute(rows, column.type, values)
-        except ValueError as error:
-            raise ValueError(f"column {column.name!r}: {error}") from error
+        except Permanent as error:
+            raise Permanent(f"column {column.name!r}: {error}", code="vector.values") from error
     return rows.join()
 
 
@@ -126,12 +129,32 @@ def _add_geometry(rows: _Rows, geometry: "Geometries") -> None:
 
 
 def _add_any_geometry(rows: _Rows, geometry: "Geometries") -> None:
+    single = np.isin(shapely.get_type_id(geometry), SINGLE)
+    if single.any() and not single.all():
+        geometry, single = _promote(geometry, single), np.zeros(len(geometry), bool)
     wkb = pa.array(shapely.to_wkb(geometry, byte_order=1, flavor="extended"), pa.large_binary())
     if wkb.null_count:
-        raise ValueError(f"{wkb.null_count} geometries are missing: rows without one must be dropped before")
+        raise Permanent(
+            f"{wkb.null_count} geometries are missing: rows without one must be dropped before", code="vector.values"
+        )
     offsets, data = offsets_of(wkb), wkb.buffers()[2]
-    _add_geometry_head(rows, np.diff(offsets) + 4, unaligned(data, "<u4")[offsets[:-1] + 1])
-    rows.add_variable(cut(data, offsets[:-1] + 5, offsets[1:]))
+    types = unaligned(data, "<u4")[offsets[:-1] + 1]
+    if single.any():  # all of them: each is the one part of a multi geometry
+        _add_geometry_head(rows, np.diff(offsets) + 13, types + MULTI)
+        rows.add_fixed("<u4", 1)
+        rows.add_variable(wkb)
+    else:
+        _add_geometry_head(rows, np.diff(offsets) + 4, types)
+        rows.add_variable(cut(data, offsets[:-1] + 5, offsets[1:]))
+
+
+def _promote(geometry: "Geometries", single: "npt.NDArray[np.bool_]") -> "Geometries":
+    """The same with multi geometries where there are single lines and polygons."""
+    promoted = geometry.copy()
+    for place in np.flatnonzero(single):
+        make = shapely.multilinestrings if geometry[place].geom_type == "LineString" else shapely.multipolygons
+        promoted[place] = make([geometry[place]])
+    return promoted
 
 
 def _add_geometry_head(rows: _Rows, lengths: "Values | int", types: "npt.NDArray[np.int64] | int") -> None:
@@ -143,7 +166,9 @@ def _add_geometry_head(rows: _Rows, lengths: "Values | int", types: "npt.NDArray
 
 def _add_attribute(rows: _Rows, column_type: ColumnType, values: pa.Array) -> None:
     if not values.type.equals(ARROW_TYPES[column_type]):
-        raise ValueError(f"{column_type} is made of {ARROW_TYPES[column_type]}, and not of {values.type}")
+        raise Permanent(
+            f"{column_type} is made of {ARROW_TYPES[column_type]}, and not of {values.type}", code="vector.values"
+        )
     match column_type:
         case ColumnType.TEXT | ColumnType.BYTEA:
             _add_bytes(rows, values.cast(pa.large_binary()))
@@ -193,5 +218,5 @@ def _plain(values: pa.Array) -> "npt.NDArray[np.int64]":
 def _within(values: pa.Array, low: int, high: int) -> "npt.NDArray[np.int64]":
     plain = _plain(values)
     if len(plain) and (plain.min() < low or plain.max() > high):
-        raise ValueError("has values that PostgreSQL's type can't hold: make them null before")
+        raise Permanent("has values that PostgreSQL's type can't hold: make them null before", code="vector.values")
     return plain

@@ -11,11 +11,11 @@ from psycopg.types.json import Jsonb
 
 from anabranch.engine.worker.context import Context
 from anabranch.errors import Interrupted, NotFound, Permanent
-from anabranch.plugins.vector.handler_models import ChunkRows, ShownLayer, StagedTable
+from anabranch.plugins.vector.handler_models import ChunkRows, PublishedLayer, ShownLayer, StagedTable
 from anabranch.plugins.vector.models import TableShape
 from anabranch.sql_files import read_statements
 
-__all__ = ["copy_chunk", "find_layer", "finish_table", "make_table", "may_publish"]
+__all__ = ["SQL", "copy_chunk", "find_layer", "find_published", "finish_table", "make_table", "may_publish"]
 
 SQL = Path(__file__).parents[1] / "statements.sql"
 BLOCK_BYTES = 2**20
@@ -25,12 +25,19 @@ Rows = list[tuple[Any, ...]]
 
 def find_layer(ctx: Context, name: str) -> ShownLayer | None:
     """The layer that readers see under a name."""
+    found = find_published(ctx, name)
+    return found.shown if found else None
+
+
+def find_published(ctx: Context, name: str) -> PublishedLayer | None:
+    """The same, with its item and the files of that."""
     with ctx.catalog() as connection, connection.cursor(row_factory=dict_row) as cursor:
         found = cursor.execute(_text("find_layer"), {"name": name}).fetchone()
     if found is None:
         return None
-    columns = [{**column, "source": column["name"]} for column in found["columns"]]
-    return ShownLayer.model_validate({**found, "columns": columns})
+    document, files = found.pop("document"), found.pop("files")
+    found["columns"] = [{**column, "source": column["name"]} for column in found["columns"]]
+    return PublishedLayer.model_validate({"shown": found, "document": document, "files": files})
 
 
 def may_publish(ctx: Context, collection: str, item: str) -> bool:
@@ -54,6 +61,8 @@ def copy_chunk(ctx: Context, chunk: ChunkRows, path: Path) -> int:
     """Copy a file of rows; returns how many, and 0 where an earlier attempt has copied them."""
     with _fenced(ctx) as connection:
         ((begun,),) = _run(connection, "begin_chunk", table=chunk.table, chunk=chunk.number, rows=chunk.rows)
+        if begun is None:
+            raise _no_table(chunk.table)
         if not begun:
             return 0
         copy_rows = sql.SQL(_text("copy_rows").decode()).format(table=sql.Identifier(chunk.table))
@@ -72,11 +81,7 @@ def finish_table(ctx: Context, table: StagedTable) -> None:
         _run(connection, "no_time_limit")
         found = _run(connection, "finish_table", table=table.table)
     if not found:
-        raise NotFound(
-            "vector.table_lost",
-            f"table geo.{table.table} is gone: it was dropped after its job had ended",
-            remedy="Submit the job again with `--rerun`.",
-        )
+        raise _no_table(table.table)
     rows, chunks, bounds, types = found[0]
     if (rows, chunks) != (table.rows, table.chunks):
         raise _mismatch(table.table, f"{rows} rows of {chunks} files, not {table.rows} of {table.chunks}")
@@ -115,6 +120,14 @@ def _text(query: str) -> bytes:
 
 def _lost() -> Interrupted:
     return Interrupted("the task was cancelled, or another attempt has it now", code="task.lost")
+
+
+def _no_table(table: str) -> NotFound:
+    return NotFound(
+        "vector.table_lost",
+        f"table geo.{table} is gone: it was dropped after its job had ended",
+        remedy="Submit the job again with `--rerun`.",
+    )
 
 
 def _mismatch(table: str, what: str) -> Permanent:

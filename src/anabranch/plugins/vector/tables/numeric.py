@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from anabranch.errors import Permanent
 from anabranch.plugins.vector.tables.binary_arrays import cut, fixed_width, join, offsets_of, unaligned, valid_values
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ def _spell_out(text: str) -> str:
     if text.lower() in SPELLINGS:
         return SPELLINGS[text.lower()]
     if not EXPONENT.fullmatch(text):
-        raise ValueError(f"{text[:50]!r} is no decimal number")
+        raise Permanent(f"{text[:50]!r} is no decimal number", code="vector.values")
     return format(Decimal(text), "f")
 
 
@@ -107,7 +108,7 @@ def _check(texts: pa.Array, wholes: "npt.NDArray[np.int64]", fractions: "npt.NDA
         (fractions > MAX_FRACTION_DIGITS, f"has over {MAX_FRACTION_DIGITS} digits after the point"),
     ):
         if bad.any():
-            raise ValueError(f"{texts[int(bad.argmax())].as_py()[:50]!r} {problem}")
+            raise Permanent(f"{texts[int(bad.argmax())].as_py()[:50]!r} {problem}", code="vector.values")
 
 
 def _spread(

@@ -1,0 +1,7 @@
+-- The publication that the layer of a name shows now; null where there is none. In plpgsql, which keeps its plan: it is asked
+-- for with every tile.
+create function app.layer_publication(_name text) returns uuid language plpgsql stable as $$
+begin
+    return (select l.publication from app.layers l where l.name = _name);
+end;
+$$;

@@ -1,0 +1,151 @@
+"""What a ZIP archive holds: Shapefiles, file geodatabases, or one file of another format; unpacked by us."""
+
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from anabranch.plugins.vector.reading.formats import ZIP, identify_suffix
+from anabranch.plugins.vector.settings import VectorSettings
+from anabranch.redaction import show_text
+from anabranch.storage.archives import Archive, ArchiveLimits, list_names, open_archive
+
+__all__ = ["Geodatabase", "Shapefile", "Unpacked", "unpack"]
+
+PARTS = (".shp", ".shx", ".dbf", ".prj", ".cpg")
+HEAD_BYTES = 8
+# They are layers only where nothing else in the archive is: often they are notes on the data.
+_NOTES = (".txt", ".xml", ".json", ".tab")
+_KMZ_MAIN = "doc.kml"
+
+
+@dataclass(frozen=True)
+class Shapefile:
+    """A Shapefile whose parts are in a folder of their own, under the name `layer`."""
+
+    name: str
+    parts: dict[str, Path]
+
+
+@dataclass(frozen=True)
+class Geodatabase:
+    """A file geodatabase in a folder."""
+
+    name: str
+    path: Path
+
+
+@dataclass(frozen=True)
+class Unpacked:
+    """What was unpacked: one of these kinds, and a notice of what else the archive holds."""
+
+    shapefiles: tuple[Shapefile, ...] = ()
+    geodatabase: Geodatabase | None = None
+    file: Path | None = None
+    notices: tuple[str, ...] = ()
+
+
+def unpack(path: Path, folder: Path, settings: VectorSettings) -> Unpacked:
+    """Unpack the layers of an archive below a folder."""
+    limits = ArchiveLimits(
+        files=settings.vector_archive_files,
+        ratio=settings.vector_archive_ratio,
+        total_mb=settings.vector_max_mb,
+        total_setting="ANABRANCH_VECTOR_MAX_MB",
+        code="vector.archive",
+        advice="Send an archive with Shapefiles (.shp, .shx, .dbf, .prj), a file geodatabase, or one other file.",
+    )
+    with open_archive(path, limits) as archive:
+        for member in archive.members:
+            archive.read_head(member, HEAD_BYTES)
+        shapes = [member for member in archive.members if _suffix(member) == ".shp"]
+        databases = sorted({str(_at(member).parent) for member in archive.members if _suffix(member) == ".gdbtable"})
+        if path.suffix.lower() == ".kmz":
+            return Unpacked(file=_write_file(archive, _find_kml(archive), folder))
+        if shapes:
+            notices = _unused(archive, shapes) if databases or _find_others(archive) else ()
+            return Unpacked(shapefiles=_write_shapefiles(archive, shapes, folder), notices=notices)
+        if databases:
+            return Unpacked(geodatabase=_write_geodatabase(archive, databases, folder))
+        return Unpacked(file=_write_file(archive, _only_file(archive), folder))
+
+
+def _at(member: zipfile.ZipInfo) -> PurePosixPath:
+    return PurePosixPath(member.filename)
+
+
+def _suffix(member: zipfile.ZipInfo) -> str:
+    return _at(member).suffix.lower()
+
+
+def _find_others(archive: Archive) -> list[zipfile.ZipInfo]:
+    """Files of other formats than Shapefiles."""
+    known = [member for member in archive.members if (each := identify_suffix(member.filename)) and each is not ZIP]
+    files = [member for member in known if _suffix(member) not in PARTS]
+    return [member for member in files if _suffix(member) not in _NOTES] or files
+
+
+def _unused(archive: Archive, shapes: Sequence[zipfile.ZipInfo]) -> tuple[str, ...]:
+    others = [member for member in _find_others(archive) if _suffix(member) not in _NOTES]
+    return (f"Beside its Shapefiles, these of the archive are not published: {list_names(others)}.",) if others else ()
+
+
+def _find_kml(archive: Archive) -> zipfile.ZipInfo:
+    files = sorted(
+        (member for member in archive.members if _suffix(member) == ".kml"),
+        key=lambda member: (len(_at(member).parts), _at(member).name.lower() != _KMZ_MAIN, member.filename),
+    )
+    if not files:
+        archive.refuse(f"{archive.name} holds no KML file: it has {_list(archive)}")
+    return files[0]
+
+
+def _only_file(archive: Archive) -> zipfile.ZipInfo:
+    files = _find_others(archive)
+    if len(files) > 1:
+        archive.refuse(
+            f"{archive.name} holds {len(files)} files: {list_names(files)}",
+            "Send each in an archive of its own, or as it is.",
+        )
+    if not files:
+        orphans = [member for member in archive.members if _suffix(member) in PARTS]
+        what = "parts of a Shapefile, but no .shp file" if orphans else "no vector file"
+        archive.refuse(f"{archive.name} holds {what}: it has {_list(archive)}")
+    return files[0]
+
+
+def _list(archive: Archive) -> str:
+    return list_names(archive.members) if archive.members else "nothing"
+
+
+def _write_file(archive: Archive, member: zipfile.ZipInfo, folder: Path) -> Path:
+    return archive.write(member, folder / "member" / _at(member).name)
+
+
+def _write_geodatabase(archive: Archive, databases: list[str], folder: Path) -> Geodatabase:
+    if len(databases) > 1:
+        shown = ", ".join(show_text(name) for name in databases[:10])
+        archive.refuse(
+            f"{archive.name} holds {len(databases)} file geodatabases: {shown}", "Send each in an archive of its own."
+        )
+    inside = PurePosixPath(databases[0])
+    target = folder / "database.gdb"
+    for member in archive.members:
+        if _at(member).parent == inside:
+            archive.write(member, target / _at(member).name)
+    return Geodatabase(inside.name or archive.name, target)
+
+
+def _write_shapefiles(archive: Archive, shapes: Sequence[zipfile.ZipInfo], folder: Path) -> tuple[Shapefile, ...]:
+    stems = [_at(member).stem for member in shapes]
+    written = []
+    for place, member in enumerate(shapes):
+        at = _at(member)
+        name = at.stem if stems.count(at.stem) == 1 else str(at.with_suffix(""))
+        parts = {
+            _suffix(each): archive.write(each, folder / f"shapefile-{place}" / f"layer{_suffix(each)}")
+            for each in archive.members
+            if _suffix(each) in PARTS and _at(each).parent == at.parent and _at(each).stem.lower() == at.stem.lower()
+        }
+        written.append(Shapefile(name, parts))
+    return tuple(written)

@@ -1,0 +1,180 @@
+"""The geometries of a CSV file: which columns have them, and their parsing."""
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import shapely
+
+from anabranch.errors import Permanent
+from anabranch.plugins.vector.cleaning.wkb import parse_wkb
+from anabranch.plugins.vector.models import ReadOptions
+from anabranch.redaction import show_text
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Mask = npt.NDArray[np.bool_]
+
+__all__ = ["GeometryColumns", "Parsed", "find_columns", "find_srid", "parse_points", "parse_texts"]
+
+TEXT_NAMES = ("wkt", "geometry", "geom", "the_geom")
+PAIRS = (
+    (("lat", "latitude"), ("lon", "lng", "long", "longitude"), True),
+    (("y",), ("x",), False),
+)
+NUMBER = re.compile(r"\s*[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?\s*")
+_NUMBER = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?$"
+_COMMA = r"^[+-]?[0-9]*,[0-9]+$"
+_SRID = r"(?i)^\s*SRID=[0-9]+;\s*"
+_HEX = r"^([0-9A-Fa-f]{2}){9,}$"
+_CURVE = r"(?i)CURVE|SURFACE|CIRCULAR"  # shapely has none, and GEOS calls itself for each that is within another
+MAX_COLLECTIONS = 16  # in one geometry: parsers of nested ones call themselves
+MAX_LATITUDE, MIN_LONGITUDE, MAX_LONGITUDE = 90, -180, 360
+_POINT = np.dtype([("order", "u1"), ("type", "<u4"), ("x", "<f8"), ("y", "<f8")])
+
+
+@dataclass(frozen=True)
+class GeometryColumns:
+    """The places of the columns with geometries: x and y, or one with text; and whether x and y are degrees."""
+
+    places: tuple[int, ...]
+    degrees: bool = False
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """The geometries of some rows in WKB, and which rows are unreadable by which reason."""
+
+    geometry: pa.Array
+    bad: "dict[str, Mask]"
+
+
+def find_columns(name: str, header: tuple[str, ...], options: ReadOptions) -> GeometryColumns:
+    """The geometry columns of a header: those that the caller names, or those with usual names."""
+    plain = [column.strip().casefold() for column in header]
+    if options.wkt:
+        return GeometryColumns((_find(name, header, options.wkt),))
+    if options.lat or options.lon:
+        if not (options.lat and options.lon):
+            raise _refuse(f"only one coordinate column of {name} was given", "Give both `lat` and `lon`.")
+        return GeometryColumns((_find(name, header, options.lon), _find(name, header, options.lat)), degrees=True)
+    for text in TEXT_NAMES:
+        if text in plain:
+            return GeometryColumns((plain.index(text),))
+    return _find_pair(name, header, plain)
+
+
+def _find_pair(name: str, header: tuple[str, ...], plain: list[str]) -> GeometryColumns:
+    single = ""
+    for first, second, degrees in PAIRS:
+        y = next((plain.index(each) for each in first if each in plain), None)
+        x = next((plain.index(each) for each in second if each in plain), None)
+        if x is not None and y is not None:
+            return GeometryColumns((x, y), degrees=degrees)
+        if found := [place for place in (x, y) if place is not None]:
+            single = single or header[found[0]]
+    if any(NUMBER.fullmatch(column) for column in header):
+        raise _refuse(
+            f"{name} has no header: its first line is {_list(header)}", "Make the names of the columns the first line."
+        )
+    if single:
+        raise _refuse(
+            f"{name} has one coordinate column only, {show_text(single)!r}: it has {_list(header)}",
+            "Give the names of both as `lat` and `lon`, or that of a column with geometries as `wkt`.",
+        )
+    raise _refuse(
+        f"{name} has no column with geometries: it has {_list(header)}",
+        "Name columns lat and lon, or wkt; or give their names as `lat` and `lon`, or as `wkt`.",
+    )
+
+
+def _find(name: str, header: tuple[str, ...], wanted: str) -> int:
+    for names in (list(header), [column.strip().casefold() for column in header]):
+        for spelled in (wanted, wanted.strip().casefold()):
+            if spelled in names:
+                return names.index(spelled)
+    raise _refuse(
+        f"{name} has no column {show_text(wanted)!r}: it has {_list(header)}", "Give the name of one of them."
+    )
+
+
+def parse_points(x: pa.Array, y: pa.Array, *, degrees: bool, commas: bool) -> Parsed:
+    """The points of two columns of text."""
+    (xs, x_bad), (ys, y_bad) = _numbers(x, commas=commas), _numbers(y, commas=commas)
+    missing = np.isnan(xs) & ~x_bad, np.isnan(ys) & ~y_bad
+    bad = {
+        "coordinate is not a number": x_bad | y_bad,
+        "coordinate is missing": (missing[0] ^ missing[1]) & ~x_bad & ~y_bad,
+    }
+    if degrees:
+        with np.errstate(invalid="ignore"):
+            beyond = (np.abs(ys) > MAX_LATITUDE) | (xs < MIN_LONGITUDE) | (xs > MAX_LONGITUDE)
+        bad["coordinate is out of range"] = beyond & ~x_bad & ~y_bad
+    return Parsed(_make_points(xs, ys, missing[0] | missing[1] | x_bad | y_bad), bad)
+
+
+def _numbers(column: pa.Array, *, commas: bool) -> "tuple[npt.NDArray[np.float64], Mask]":
+    """The numbers of a column, NaN where there is none; and where there is text that is no number."""
+    text = pc.utf8_trim_whitespace(column)
+    text = pc.if_else(pc.equal(text, ""), None, text)
+    if commas:
+        text = pc.if_else(pc.match_substring_regex(text, _COMMA), pc.replace_substring(text, ",", "."), text)
+    fits = pc.match_substring_regex(text, _NUMBER)
+    values = pc.cast(pc.if_else(fits, text, None), pa.float64()).to_numpy(zero_copy_only=False)
+    bad = pc.fill_null(pc.invert(fits), False).to_numpy(zero_copy_only=False)
+    return values, bad | np.isinf(values)
+
+
+def _make_points(x: "npt.NDArray[np.float64]", y: "npt.NDArray[np.float64]", missing: "Mask") -> pa.Array:
+    """Points in WKB, without a Python object for each."""
+    points = np.empty(len(x), _POINT)
+    points["order"], points["type"], points["x"], points["y"] = 1, 1, x, y
+    kept = points[~missing]
+    ends = np.zeros(len(x) + 1, np.int32)
+    np.cumsum(np.where(missing, 0, _POINT.itemsize), out=ends[1:])
+    valid = pa.array(~missing).buffers()[1]
+    return pa.Array.from_buffers(pa.binary(), len(x), [valid, pa.py_buffer(ends), pa.py_buffer(kept.tobytes())])
+
+
+def parse_texts(column: pa.Array) -> Parsed:
+    """The geometries of a column of WKT, EWKT, or WKB in hexadecimal digits."""
+    text = pc.replace_substring_regex(pc.utf8_trim_whitespace(column), _SRID, "")
+    text = pc.if_else(pc.equal(text, ""), None, text)
+    digits = pc.match_substring_regex(text, _HEX)
+    curves = pc.match_substring_regex(text, _CURVE)
+    nested = pc.greater(pc.count_substring(text, "COLLECTION", ignore_case=True), MAX_COLLECTIONS)
+    wkt = pc.if_else(pc.or_(pc.or_(digits, nested), curves), None, text).to_numpy(zero_copy_only=False)
+    geometries = shapely.from_wkt(wkt, on_invalid="ignore")
+    if pc.any(digits).as_py():
+        wkb = [value and bytes.fromhex(value) for value in pc.if_else(digits, text, None).to_pylist()]
+        geometries = np.where(shapely.is_missing(geometries), parse_wkb(pa.array(wkb, pa.binary())), geometries)
+    is_curve = pc.fill_null(curves, False).to_numpy(zero_copy_only=False)
+    bad = shapely.is_missing(geometries) & pc.is_valid(text).to_numpy(zero_copy_only=False)
+    return Parsed(
+        pa.array(shapely.to_wkb(geometries, flavor="iso"), pa.binary()),
+        {"geometry is not WKT": bad & ~is_curve, "geometry is a curve": bad & is_curve},
+    )
+
+
+def find_srid(column: pa.Array) -> int | None:
+    """The SRID of the first geometry that has one, as EWKT or as EWKB."""
+    first = next((value for value in column.slice(0, 1).to_pylist() if value), "")
+    if found := re.match(r"(?i)\s*SRID=([0-9]{1,6});", first):
+        return int(found[1])
+    if re.fullmatch(_HEX[1:-1], first):
+        (geometry,) = parse_wkb(pa.array([bytes.fromhex(first)], pa.binary()))
+        return int(shapely.get_srid(geometry)) or None if geometry is not None else None
+    return None
+
+
+def _list(header: tuple[str, ...]) -> str:
+    shown = ", ".join(show_text(column) for column in header[:20])
+    return f"{shown}, and {len(header) - 20:,} more" if len(header) > 20 else shown
+
+
+def _refuse(message: str, remedy: str) -> Permanent:
+    return Permanent(message, code="vector.csv", remedy=remedy)

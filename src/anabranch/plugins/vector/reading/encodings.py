@@ -1,0 +1,60 @@
+"""The encoding of text: of a whole file by its bytes, or as a caller gives it."""
+
+import codecs
+from pathlib import Path
+
+from anabranch.errors import Permanent
+from anabranch.redaction import show_text
+
+__all__ = ["check_encoding", "detect_encoding", "gdal_name"]
+
+PIECE_BYTES = 2**20
+UNDEFINED_IN_CP1252 = frozenset(b"\x81\x8d\x8f\x90\x9d")
+# A field of a fixed width may cut a character in two: so few of them don't speak against UTF-8.
+MAX_BROKEN_SHARE = 0.05
+_BOMS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+
+
+def check_encoding(name: str) -> str:
+    """The name that Python has for an encoding of text."""
+    try:
+        found = codecs.lookup(name)
+        if not found._is_text_encoding or found.name in ("idna", "punycode", "undefined", "unicode_escape"):
+            raise LookupError(name)
+    except (LookupError, ValueError) as error:
+        raise Permanent(
+            f"there is no encoding {show_text(name)!r}",
+            code="vector.encoding",
+            remedy="Set `encoding` to utf-8, cp1252, latin-1, or another name that Python knows; or omit it.",
+        ) from error
+    return found.name
+
+
+def detect_encoding(path: Path, *, start: int = 0, fields: bool = False) -> str:
+    """UTF-8 if the bytes of a file are valid in it, else cp1252, or Latin-1 if that has no such bytes."""
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    used: set[int] = set()
+    broken = others = 0
+    with path.open("rb") as file:
+        file.seek(start)
+        while piece := file.read(PIECE_BYTES):
+            if not start and not others and file.tell() == len(piece):
+                for mark, name in _BOMS.items():
+                    if piece.startswith(mark):
+                        return name
+            text = decoder.decode(piece)
+            if not text.isascii():
+                broken += text.count("\ufffd")
+                others += sum(letter > "\x7f" for letter in text) if fields else 1
+                used |= UNDEFINED_IN_CP1252 & set(piece)
+    broken += len(decoder.decode(b"", final=True))
+    if broken <= (others * MAX_BROKEN_SHARE if fields else 0):
+        return "utf-8"
+    return "iso8859-1" if used else "cp1252"
+
+
+def gdal_name(encoding: str) -> str:
+    """How GDAL calls an encoding of Python's."""
+    if encoding.startswith("iso8859"):
+        return f"ISO-8859-{encoding.rpartition('-')[2]}"
+    return encoding.removesuffix("-sig").upper()

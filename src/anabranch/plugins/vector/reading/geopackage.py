@@ -1,0 +1,80 @@
+"""GeoPackages: which layers they have is read from their own tables, before GDAL opens them."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from urllib.parse import quote
+
+from anabranch.errors import Permanent
+from anabranch.plugins.vector.models import ReadOptions, SourceLayer
+from anabranch.plugins.vector.reading.choose import choose_layers
+from anabranch.plugins.vector.reading.ogr import OgrFile, open_layer
+from anabranch.plugins.vector.settings import VectorSettings
+from anabranch.redaction import show_text
+from anabranch.sql_files import read_statements
+
+__all__ = ["open_geopackage"]
+
+STATEMENTS = read_statements(Path(__file__).with_name("geopackage.sql"))
+PLACEHOLDER = "ogr_empty_table"  # GDAL wrote it once where there are attributes only, and never reads it
+WAL_VERSIONS = slice(18, 20)  # of the file's header: 2 where it was written with a write-ahead log
+_WAL = (
+    "The GeoPackage was open in another program when it was copied (write-ahead log): changes that were still in its "
+    "-wal file are missing. Close it there and copy it again, if so."
+)
+
+
+def open_geopackage(path: Path, options: ReadOptions, settings: VectorSettings) -> tuple[SourceLayer, ...]:
+    """The layers of a GeoPackage; views, too, which are read as tables are."""
+    layers = _list_layers(path)
+    chosen, notices = choose_layers(path.name, layers, options.layer, settings)
+    # Nothing writes to the file: without locks and logs it opens also where it, or its folder, can't be written to.
+    file = OgrFile(path, path.name, "GeoPackage", settings, options={"IMMUTABLE": "YES"})
+    with path.open("rb") as head:
+        notices = (*notices, *((_WAL,) if 2 in head.read(20)[WAL_VERSIONS] else ()))
+    return tuple(
+        open_layer(file, name, name, notices=notices if not place else ()) for place, name in enumerate(chosen)
+    )
+
+
+def _list_layers(path: Path) -> list[tuple[str, bool]]:
+    with _open(path) as database:
+        if not database.execute(STATEMENTS["find_contents"]).fetchone()[0]:
+            raise Permanent(
+                f"{path.name} is a SQLite database, but not a GeoPackage: it has no table gpkg_contents",
+                code="vector.geopackage",
+                remedy=f"Convert it: `ogr2ogr out.gpkg {path.name}`.",
+            )
+        tables = database.execute(STATEMENTS["list_tables"]).fetchall()
+    layers = []
+    for name, kind, held, definition in tables:
+        if kind in ("features", "attributes", "aspatial"):
+            _check_table(path.name, str(name), str(held), str(definition))
+            layers.append((str(name), kind == "features" and name != PLACEHOLDER))
+    return layers
+
+
+def _check_table(file: str, name: str, held: str, definition: str) -> None:
+    """A virtual table reads what code of its module says, and not what is in the file."""
+    if held and not definition.lower().lstrip().startswith("create virtual"):
+        return
+    what = "is a virtual table" if held else "is not in it"
+    raise Permanent(
+        f"the layer {show_text(name)!r} of {file} {what}",
+        code="vector.geopackage",
+        remedy=f"Write the file again: `ogr2ogr out.gpkg {file}`.",
+    )
+
+
+@contextmanager
+def _open(path: Path) -> Iterator[sqlite3.Connection]:
+    try:
+        with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro&immutable=1", uri=True)) as database:
+            yield database
+    except sqlite3.Error as error:
+        raise Permanent(
+            f"{path.name} can't be read as GeoPackage: {error}",
+            code="vector.damaged",
+            remedy="Upload it again; open it elsewhere to check that it is complete.",
+        ) from error

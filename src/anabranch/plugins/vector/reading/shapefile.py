@@ -1,0 +1,153 @@
+"""Shapefiles: their parts must be whole and belong together, and their text has an encoding."""
+
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pyogrio
+
+from anabranch.errors import Permanent
+from anabranch.plugins.vector.models import ReadOptions, SourceLayer
+from anabranch.plugins.vector.reading.archive import Shapefile, Unpacked
+from anabranch.plugins.vector.reading.choose import choose_layers
+from anabranch.plugins.vector.reading.encodings import check_encoding, detect_encoding, gdal_name
+from anabranch.plugins.vector.reading.ogr import OgrFile, open_layer
+from anabranch.plugins.vector.settings import VectorSettings
+from anabranch.redaction import show_text
+
+__all__ = ["open_shapefiles"]
+
+SHAPE_HEADER, INDEX_ENTRY, FILE_CODE = 100, 8, 9994
+TABLE_HEADER = struct.Struct("<4xIHH16xxB")
+# The drivers of dBASE and ArcGIS mark these; others are rare, and not reliable.
+_LANGUAGES = {
+    **dict.fromkeys((0x02, 0x08), "cp850"),
+    **dict.fromkeys((0x03, 0x57, 0x58, 0x59), "cp1252"),
+    0x01: "cp437",
+    0x13: "cp932",
+    0x26: "cp866",
+    0x4D: "cp936",
+    0x4E: "cp949",
+    0x4F: "cp950",
+    0x64: "cp852",
+    0x65: "cp866",
+    0xC8: "cp1250",
+    0xC9: "cp1251",
+    0xCA: "cp1254",
+    0xCB: "cp1253",
+}
+_NO_INDEX = "The Shapefile {name} has no .shx file: it was rebuilt from the .shp file."
+
+
+def open_shapefiles(
+    archive: str, unpacked: Unpacked, options: ReadOptions, settings: VectorSettings
+) -> tuple[SourceLayer, ...]:
+    """The layers of an archive with Shapefiles, each of which is one."""
+    found = unpacked.shapefiles
+    chosen, _ = choose_layers(archive, [(each.name, True) for each in found], options.layer, settings)
+    layers = [_open(archive, each, options, settings) for each in found if each.name in chosen]
+    return (replace(layers[0], warnings=(*layers[0].warnings, *unpacked.notices)), *layers[1:])
+
+
+def _open(archive: str, shapefile: Shapefile, options: ReadOptions, settings: VectorSettings) -> SourceLayer:
+    name = f"{show_text(shapefile.name)}.shp in {archive}"
+    _check_parts(name, shapefile.parts)
+    encoding, found = _find_encoding(shapefile.parts, options)
+    file = OgrFile(
+        shapefile.parts[".shp"],
+        name,
+        "Shapefile",
+        settings,
+        encoding=gdal_name(encoding),
+        options={"ADJUST_TYPE": "YES"},  # whole numbers of 19 digits are read as such where they fit
+    )
+    detected = {"encoding": encoding, "encoding found by": found}
+    if ".shx" in shapefile.parts:
+        return open_layer(file, shapefile.name, detected=detected)
+    with _rebuilding():
+        notice = _NO_INDEX.format(name=show_text(shapefile.name))
+        return open_layer(file, shapefile.name, detected=detected, notices=(notice,))
+
+
+@contextmanager
+def _rebuilding() -> Iterator[None]:
+    """GDAL writes the .shx file of what it opens, in the folder that it was unpacked to.
+
+    It replaces one that is there, too, and does not find records where only that one says where they are.
+    """
+    pyogrio.set_gdal_config_options({"SHAPE_RESTORE_SHX": "YES"})
+    try:
+        yield
+    finally:
+        pyogrio.set_gdal_config_options({"SHAPE_RESTORE_SHX": None})
+
+
+def _check_parts(name: str, parts: dict[str, Path]) -> None:
+    """Refuse a Shapefile without its table, or with a part that is cut off: GDAL would read less without a word."""
+    if ".dbf" not in parts:
+        raise Permanent(
+            f"the .dbf file of {name} is missing, which has its attributes",
+            code="vector.shapefile",
+            remedy="Add it to the archive: send the .shp, .shx, .dbf and .prj files.",
+        )
+    shapes, table = parts[".shp"], parts[".dbf"]
+    with shapes.open("rb") as file:
+        head = file.read(SHAPE_HEADER)
+    if len(head) < SHAPE_HEADER or struct.unpack_from(">i", head)[0] != FILE_CODE:
+        raise _damaged(f"{name} is no Shapefile: its header is wrong")
+    if (said := 2 * struct.unpack_from(">i", head, 24)[0]) > shapes.stat().st_size:
+        raise _damaged(f"{name} is cut off: it has {shapes.stat().st_size:,} of {said:,} bytes")
+    rows = _count_rows(name, table)
+    if ".shx" in parts:
+        shown = (parts[".shx"].stat().st_size - SHAPE_HEADER) // INDEX_ENTRY
+        if shown != rows:
+            raise _damaged(f"{name} has {shown:,} geometries, and its .dbf file has {rows:,} rows")
+
+
+def _count_rows(name: str, table: Path) -> int:
+    with table.open("rb") as file:
+        head = file.read(TABLE_HEADER.size)
+    if len(head) < TABLE_HEADER.size:
+        raise _damaged(f"the .dbf file of {name} is cut off")
+    rows, start, width, _ = TABLE_HEADER.unpack(head)
+    if start + rows * width > table.stat().st_size:
+        raise _damaged(f"the .dbf file of {name} is cut off: {rows:,} rows don't fit in {table.stat().st_size:,} bytes")
+    return int(rows)
+
+
+def _damaged(message: str) -> Permanent:
+    return Permanent(message, code="vector.damaged", remedy="Make the archive again from the original files.")
+
+
+def _find_encoding(parts: dict[str, Path], options: ReadOptions) -> tuple[str, str]:
+    """The encoding of the table: the caller's, that of the .cpg file, that of its bytes, or of its header."""
+    if options.encoding:
+        return check_encoding(options.encoding), "caller"
+    with parts[".dbf"].open("rb") as file:
+        _, start, _, language = TABLE_HEADER.unpack(file.read(TABLE_HEADER.size))
+    seen = detect_encoding(parts[".dbf"], start=start, fields=True)
+    declared = _read_cpg(parts.get(".cpg"))
+    if declared and (declared != "utf-8" or seen == "utf-8"):
+        return declared, "cpg file"
+    if seen == "utf-8":
+        return seen, "bytes"
+    if language in _LANGUAGES:
+        return _LANGUAGES[language], "dbf header"
+    return seen, "bytes"
+
+
+def _read_cpg(path: Path | None) -> str | None:
+    """The encoding that a .cpg file names, as `UTF-8`, `1252` or `ANSI 1252`."""
+    if path is None:
+        return None
+    with path.open("rb") as file:
+        text = file.read(64).decode("ascii", "ignore").strip().lower()
+    number = text.rpartition(" ")[2].removeprefix("cp").removeprefix("windows-")
+    name = f"cp{number}" if number.isdigit() and number not in ("65001", "88591") else text
+    name = {"65001": "utf-8", "88591": "latin-1"}.get(number, name)
+    try:
+        return check_encoding(name)
+    except Permanent:
+        return None

@@ -1,0 +1,184 @@
+"""ZIP archives, and the Shapefiles and other files in them."""
+
+import stat
+import struct
+import zipfile
+from pathlib import Path
+
+import geopandas
+import pytest
+import shapely
+
+from anabranch.plugins.vector.settings import VectorSettings
+from tests.support.source_layers import read_all
+from tests.support.vectors import feature, make_collection, make_frame, make_kml, make_zip, write_frame, zip_shapefile
+from tests.unit.vector.conftest import Open, Refuse
+
+
+def text_frame(*names: str) -> geopandas.GeoDataFrame:
+    return geopandas.GeoDataFrame({"name": names}, geometry=[shapely.Point(1, 2)] * len(names), crs="EPSG:4326")
+
+
+def test_several_shapefiles_are_several_layers(layers: Open, refuse: Refuse, tmp_path: Path) -> None:
+    path = tmp_path / "a.zip"
+    for inside in ("roads", "north/towns", "south/towns"):
+        zip_shapefile(path, text_frame(inside), inside=inside)
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("__MACOSX/._roads.shp", b"x")
+        archive.writestr(".DS_Store", b"x")
+        archive.writestr("readme.txt", b"x")
+    assert [layer.name for layer in layers(path)] == ["roads", "north/towns", "south/towns"]
+    (layer,) = layers(path, layer="south/towns")
+    assert read_all(layer).attributes == [{"name": "south/towns"}]
+    error = refuse(path, layer="rivers")
+    assert error.code == "vector.layer"
+    assert "a.zip has no layer 'rivers': it has roads, north/towns, south/towns" in error.message
+
+
+def test_names_of_parts_may_differ_in_case(layers: Open, tmp_path: Path) -> None:
+    zip_shapefile(tmp_path / "a.zip", text_frame("x"))
+    with zipfile.ZipFile(tmp_path / "a.zip") as archive:
+        members = {f"A{name[1:].upper()}": archive.read(name) for name in archive.namelist()}
+    (layer,) = layers(make_zip(tmp_path / "b.zip", members))
+    assert (layer.crs, read_all(layer).attributes) == ("EPSG:4326", [{"name": "x"}])
+
+
+def test_a_shapefile_without_prj_has_no_crs(layers: Open, tmp_path: Path) -> None:
+    (layer,) = layers(zip_shapefile(tmp_path / "a.zip", text_frame("x"), leave_out=(".prj",)))
+    assert layer.crs is None
+
+
+def test_a_missing_index_is_rebuilt(layers: Open, tmp_path: Path) -> None:
+    (layer,) = layers(zip_shapefile(tmp_path / "a.zip", make_frame(), leave_out=(".shx",)))
+    content = read_all(layer)
+    assert content.geometry == make_frame().geometry.to_wkb().tolist()
+    assert [row["count"] for row in content.attributes] == [1, 2**60 + 1, -3]
+    assert layer.warnings == ("The Shapefile a has no .shx file: it was rebuilt from the .shp file.",)
+
+
+def test_an_index_says_where_the_records_are(layers: Open, tmp_path: Path) -> None:
+    """Programs that edit a Shapefile leave the old record where it was, and write the new one at the end."""
+    path = zip_shapefile(tmp_path / "a.zip", text_frame("a", "b"))
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    shapes, index = bytearray(parts["a.shp"]), bytearray(parts["a.shx"])
+    struct.pack_into(">i", index, 100, len(shapes) // 2)
+    shapes += struct.pack(">ii", 1, 10) + struct.pack("<idd", 1, 5.5, 6.5)
+    struct.pack_into(">i", shapes, 24, len(shapes) // 2)
+    shapes[100:108] = b"\xff" * 8  # of the old record
+    (layer,) = layers(make_zip(tmp_path / "b.zip", {**parts, "a.shp": bytes(shapes), "a.shx": bytes(index)}))
+    assert read_all(layer).shapes == ["POINT (5.5 6.5)", "POINT (1 2)"]
+
+
+def test_a_missing_table_is_refused(refuse: Refuse, tmp_path: Path) -> None:
+    error = refuse(zip_shapefile(tmp_path / "a.zip", make_frame(), leave_out=(".dbf",)))
+    assert (error.code, error.message) == (
+        "vector.shapefile",
+        "the .dbf file of a.shp in a.zip is missing, which has its attributes",
+    )
+    error = refuse(zip_shapefile(tmp_path / "b.zip", make_frame(), leave_out=(".shp",)))
+    assert "b.zip holds parts of a Shapefile, but no .shp file" in error.message
+
+
+@pytest.mark.parametrize(
+    ("part", "words"), [(".shp", "is cut off"), (".dbf", "is cut off"), (".shx", "has 2 geometries")]
+)
+def test_cut_off_parts_are_refused(refuse: Refuse, tmp_path: Path, part: str, words: str) -> None:
+    zip_shapefile(tmp_path / "a.zip", make_frame())
+    with zipfile.ZipFile(tmp_path / "a.zip") as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    members[f"a{part}"] = members[f"a{part}"][:-8]
+    error = refuse(make_zip(tmp_path / "b.zip", members))
+    assert (error.code, words in error.message) == ("vector.damaged", True), error.message
+
+
+@pytest.mark.parametrize(
+    ("encoding", "cpg", "options", "found"),
+    [
+        ("CP1252", "CP1252", {}, ("cp1252", "cpg file")),
+        ("CP1252", "ANSI 1252", {}, ("cp1252", "cpg file")),
+        ("CP1252", "", {}, ("cp1252", "bytes")),
+        ("UTF-8", "", {}, ("utf-8", "bytes")),
+        ("UTF-8", "nonsense", {}, ("utf-8", "bytes")),
+        ("CP1252", "UTF-8", {}, ("cp1252", "bytes")),
+        ("CP1251", "", {"encoding": "cp1251"}, ("cp1251", "caller")),
+        ("CP1251", "1251", {}, ("cp1251", "cpg file")),
+    ],
+)
+def test_the_encoding_of_a_table_is_found(
+    layers: Open, tmp_path: Path, encoding: str, cpg: str, options: dict[str, str], found: tuple[str, str]
+) -> None:
+    name = "Жук" if "1251" in encoding else "Zürich"
+    zip_shapefile(tmp_path / "a.zip", text_frame("ABCDEFGH", "plain"), leave_out=(".cpg",))
+    with zipfile.ZipFile(tmp_path / "a.zip") as archive:
+        members = {each: archive.read(each) for each in archive.namelist()}
+    table = bytearray(members["a.dbf"].replace(b"ABCDEFGH", name.encode(encoding).ljust(8)))
+    table[29] = 0  # GDAL notes the code page in the header, too
+    members |= {"a.dbf": bytes(table)} | ({"a.cpg": cpg.encode()} if cpg else {})
+    (layer,) = layers(make_zip(tmp_path / "b.zip", members), **options)
+    assert [row["name"] for row in read_all(layer).attributes] == [name, "plain"]
+    assert (layer.detected["encoding"], layer.detected["encoding found by"]) == found
+
+
+def test_one_other_file_in_an_archive_is_read(layers: Open, refuse: Refuse, tmp_path: Path) -> None:
+    package = write_frame(make_frame(), tmp_path / "a.gpkg", "places")
+    (layer,) = layers(make_zip(tmp_path / "a.zip", {"data/a.gpkg": package, "data/readme.txt": b"x"}))
+    assert (layer.format, layer.name) == ("GeoPackage", "places")
+    both = make_zip(tmp_path / "b.zip", {"a.gpkg": package, "b.geojson": make_collection(tmp_path / "b", [feature()])})
+    assert "b.zip holds 2 files: a.gpkg, b.geojson" in refuse(both).message
+
+
+@pytest.mark.parametrize(
+    ("members", "words"),
+    [
+        ({}, "holds no vector file: it has nothing"),
+        ({"a.png": b"\x89PNG"}, "holds no vector file: it has a.png"),
+        ({"../a.shp": b"x"}, "unsafe name"),
+        ({"/etc/a.shp": b"x"}, "unsafe name"),
+        ({"a\\b.shp": b"x"}, "unsafe name"),
+        ({"a.geojson": b"{}", "A.geojson": b"{}"}, "twice"),
+        ({"inner.bin": b"PK\x03\x04", "a.shp": b"x"}, "archives in archives are not opened"),
+        ({f"{n}.txt": b"" for n in range(30)}, "has 30 files, over the limit of 20"),
+    ],
+)
+def test_archives_are_refused_with_a_reason(
+    refuse: Refuse, tmp_path: Path, members: dict[str, bytes], words: str
+) -> None:
+    error = refuse(make_zip(tmp_path / "a.zip", members), VectorSettings(vector_archive_files=20))
+    assert "a.zip" in error.message
+    assert (error.code, words in error.message) == ("vector.archive", True), error.message
+
+
+def test_links_passwords_and_bombs_are_refused(refuse: Refuse, tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "link.zip", "w") as archive:
+        link = zipfile.ZipInfo("a.shp")
+        link.external_attr = (stat.S_IFLNK | 0o777) << 16
+        archive.writestr(link, "/etc/passwd")
+    assert "a.shp in link.zip is a link or a special file" in refuse(tmp_path / "link.zip").message
+    locked = bytearray(make_zip(tmp_path / "locked.zip", {"a.shp": b"x"}).read_bytes())
+    for mark, place in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        locked[locked.index(mark) + place] |= 1
+    (tmp_path / "locked.zip").write_bytes(locked)
+    assert "is protected by a password" in refuse(tmp_path / "locked.zip").message
+    bomb = make_zip(tmp_path / "bomb.zip", {"a.geojson": bytes(65 * 2**20)})
+    assert "times larger than packed, over the limit of 100" in refuse(bomb).message
+    small = VectorSettings(vector_max_mb=1, vector_archive_ratio=10_000)
+    large = refuse(make_zip(tmp_path / "large.zip", {"a.geojson": bytes(2**21)}), small)
+    assert (large.code, "over the limit of 1" in large.message) == ("vector.archive", True)
+
+
+def test_damaged_archives_and_others_are_refused(refuse: Refuse, tmp_path: Path) -> None:
+    (tmp_path / "a.zip").write_bytes(b"PK\x03\x04" + b"x" * 100)
+    assert "a.zip is a damaged ZIP archive" in refuse(tmp_path / "a.zip").message
+    (tmp_path / "b.zip").write_bytes(b"no archive")
+    error = refuse(tmp_path / "b.zip")
+    assert (error.code, "its extension .zip is that of a ZIP archive" in error.message) == ("vector.mismatch", True)
+    (tmp_path / "c.zip").write_bytes(b"\x1f\x8b")
+    assert "c.zip is a gzip archive" in refuse(tmp_path / "c.zip").message
+
+
+def test_a_kmz_without_kml_is_refused(refuse: Refuse, tmp_path: Path) -> None:
+    assert "holds no KML file: it has a.png" in refuse(make_zip(tmp_path / "a.kmz", {"a.png": b"x"})).message
+    kml = make_kml(tmp_path / "x", "<NetworkLink><Link><href>http://127.0.0.1:9</href></Link></NetworkLink>")
+    error = refuse(make_zip(tmp_path / "b.kmz", {"doc.kml": kml}))
+    assert (error.code, error.message) == ("vector.kml", "doc.kml has no placemarks, only network links")

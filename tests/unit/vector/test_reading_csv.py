@@ -1,0 +1,233 @@
+"""CSV files as people send them."""
+
+import csv
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+import pytest
+import shapely
+from hypothesis import given
+from hypothesis import strategies as st
+
+from anabranch.plugins.vector.models import ReadOptions
+from anabranch.plugins.vector.reading.csv.open_csv import open_csv
+from anabranch.plugins.vector.settings import VectorSettings
+from tests.support.source_layers import read_all
+from tests.unit.vector.conftest import Open, Refuse
+
+
+def write(path: Path, text: str, encoding: str = "utf-8") -> Path:
+    path.write_bytes(text.encode(encoding))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding", "detected"),
+    [
+        ("lat,lon,name\n48.5,11.25,Zürich\n", "utf-8", ("utf-8", "comma")),
+        ("lat,lon,name\n48.5,11.25,Zürich\n", "utf-8-sig", ("utf-8", "comma")),
+        ("lat,lon,name\n48.5,11.25,Zürich\n", "cp1252", ("cp1252", "comma")),
+        ("lat,lon,name\n48.5,11.25,Zürich\n", "utf-16", ("utf-16", "comma")),
+        ("lat;lon;name\n48,5;11,25;Zürich\n", "latin-1", ("cp1252", "semicolon")),
+        ("lat\tlon\tname\r\n48.5\t11.25\tZürich\r\n", "utf-8", ("utf-8", "tab")),
+        ("lat|lon|name\n48.5|11.25|Zürich", "utf-8", ("utf-8", "pipe")),
+        ("sep=;\nlat;lon;name\n48,5;11,25;Zürich\n", "utf-8", ("utf-8", "semicolon")),
+        ('"lat","lon","name"\n"48.5"," 11.25 ","Zürich"\n', "utf-8", ("utf-8", "comma")),
+    ],
+)
+def test_encoding_and_delimiter_are_detected(
+    layers: Open, tmp_path: Path, text: str, encoding: str, detected: tuple[str, str]
+) -> None:
+    (layer,) = layers(write(tmp_path / "a.csv", text, encoding))
+    content = read_all(layer)
+    assert (content.attributes, content.shapes) == ([{"name": "Zürich"}], ["POINT (11.25 48.5)"])
+    assert (layer.detected["encoding"], layer.detected["delimiter"]) == detected
+    assert (layer.crs, layer.crs_found, layer.features) == ("OGC:CRS84", "columns", 1)
+
+
+@pytest.mark.parametrize(
+    ("header", "options", "crs"),
+    [
+        ("Latitude,LNG", {}, "OGC:CRS84"),
+        ("y,x", {}, None),
+        ("north,east", {"lat": "north", "lon": "east"}, "OGC:CRS84"),
+        ("lat ,long", {}, "OGC:CRS84"),
+    ],
+)
+def test_coordinate_columns_are_found(
+    layers: Open, tmp_path: Path, header: str, options: dict[str, str], crs: str | None
+) -> None:
+    (layer,) = layers(write(tmp_path / "a.csv", f"{header},n\n1.5,2.5,7\n"), **options)
+    assert (layer.crs, read_all(layer).shapes, read_all(layer).attributes) == (crs, ["POINT (2.5 1.5)"], [{"n": 7}])
+
+
+def test_geometries_as_text_are_read(layers: Open, tmp_path: Path) -> None:
+    point = shapely.Point(1, 2)
+    rows = [
+        ("a", point.wkt),
+        ("b", "POLYGON((0 0,1 0,1 1,0 0))"),
+        ("c", ""),
+        ("d", shapely.to_wkb(point, hex=True)),
+        ("e", "MULTIPOINT Z ((1 2 3))"),
+    ]
+    with (tmp_path / "a.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([("name", "the_geom"), *rows])
+    (layer,) = layers(tmp_path / "a.csv")
+    content = read_all(layer)
+    assert (layer.crs, content.shapes[0], content.shapes[3]) == (None, "POINT (1 2)", "POINT (1 2)")
+    assert content.shapes[1:3] == ["POLYGON ((0 0, 1 0, 1 1, 0 0))", ""]
+    assert content.shapes[4] == "MULTIPOINT Z ((1 2 3))"
+    (layer,) = layers(write(tmp_path / "c.csv", 'n,where\n1,"SRID=25832;POINT(1 2)"\n'), wkt="where")
+    assert (layer.crs, layer.crs_found, read_all(layer).shapes) == ("EPSG:25832", "values", ["POINT (1 2)"])
+
+
+def test_types_hold_every_value_exactly(layers: Open, tmp_path: Path) -> None:
+    header = "lat,lon,whole,big,real,zeros,phone,flag,day,moment,zoned,long,mixed,none,yes"
+    first = "1,2,1,9007199254740993,0.5,00123,+49,true,2020-02-29,2020-01-01T10:00:00,2020-01-01 10:00:00+02:00"
+    second = "1,2,,-9223372036854775808,1e-7,1,5,FALSE,2020-03-01,2020-01-01 10:00,2020-01-01T10:00:00Z"
+    text = f"{header}\n{first},12345678901234567890,1,,yes\n{second},1,x,,no\n"
+    (layer,) = layers(write(tmp_path / "a.csv", text))
+    one, two = read_all(layer).attributes
+    assert (one["whole"], two["whole"], one["big"], two["big"]) == (1, None, 9007199254740993, -(2**63))
+    assert (one["real"], two["real"], one["zeros"], one["phone"]) == (0.5, 1e-7, "00123", "+49")
+    assert (one["flag"], two["flag"], one["day"], one["yes"]) == (True, False, date(2020, 2, 29), "yes")
+    assert one["moment"] == two["moment"] == datetime(2020, 1, 1, 10)  # noqa: DTZ001
+    assert one["zoned"].astimezone(UTC) == datetime(2020, 1, 1, 8, tzinfo=UTC)
+    assert (one["long"], one["mixed"], one["none"]) == ("12345678901234567890", "1", None)
+
+
+def test_a_day_that_is_none_makes_its_column_text(layers: Open, tmp_path: Path) -> None:
+    (layer,) = layers(write(tmp_path / "a.csv", "lat,lon,day\n1,2,2020-02-29\n1,2,2021-02-29\n"))
+    assert [row["day"] for row in read_all(layer).attributes] == ["2020-02-29", "2021-02-29"]
+
+
+def test_decimal_commas_are_numbers(layers: Open, tmp_path: Path) -> None:
+    (layer,) = layers(write(tmp_path / "a.csv", "lat;lon;share;count\n48,5;11;0,25;1\n48;11,5;7;2\n"))
+    assert read_all(layer).attributes == [{"share": 0.25, "count": 1}, {"share": 7.0, "count": 2}]
+    assert layer.detected["decimal separator"] == "comma"
+
+
+def test_v1_bad_rows_are_dropped_with_their_lines(layers: Open, tmp_path: Path) -> None:
+    lines = [
+        "lat,lon,note",
+        '1,2,"two',
+        'lines"',
+        "1,2",
+        "",
+        "91,2,far",
+        "1,x,word",
+        ",2,half",
+        ",,nowhere",
+        "1,2,fine,more",
+        '1,2,"quote ""in"" it"',
+        ",,",
+        "1,2,last",
+    ]
+    settings = VectorSettings(vector_max_bad_rows=60)
+    (layer,) = layers(write(tmp_path / "a.csv", "\n".join(lines) + "\n1\n"), settings)
+    content = read_all(layer, 2)
+    assert [row["note"] for row in content.attributes] == ["two\nlines", "nowhere", 'quote "in" it', "last"]
+    assert (content.rows, max(content.sizes)) == ([2, 9, 11, 13], 2)
+    found = {reason: [sample.row for sample in count.samples] for reason, count in content.dropped.items()}
+    assert found == {
+        "wrong number of fields": [4, 10, 14],
+        "coordinate is not a number": [7],
+        "coordinate is missing": [8],
+        "coordinate is out of range": [6],
+        "blank row": [5, 12],
+    }
+    assert content.geometry[1] is None, "no coordinates at all: cleaning reports it"
+    assert layer.features == 12 == len(content.rows) + sum(count.count for count in content.dropped.values())
+
+
+def test_too_many_bad_rows_are_refused(refuse: Refuse, tmp_path: Path) -> None:
+    good = "1,2,a\n" * 8
+    error = refuse(write(tmp_path / "a.csv", f"lat,lon,n\n{good}95,2,b\n1,200000,c\n"))
+    assert error.code == "vector.bad_rows"
+    assert "2 of 10 rows of a.csv can't be read, over the limit of 10 %" in error.message
+    assert "coordinate is out of range in 2, like line 10: 95, 2, b" in error.message
+
+
+@pytest.mark.parametrize(
+    ("geometry", "words"),
+    [
+        ("CURVEPOLYGON (CIRCULARSTRING (0 0, 1 1, 2 0, 1 -1, 0 0))", "geometry is a curve"),
+        ("GEOMETRYCOLLECTION (COMPOUNDCURVE ((0 0, 1 1)))", "geometry is a curve"),
+        ("GEOMETRYCOLLECTION(" * 20_000, "geometry is not WKT"),
+        ("MULTICURVE(" * 20_000, "geometry is a curve"),
+        ("010700000001000000" * 20_000 + shapely.Point(1, 2).wkb_hex, "geometry is not WKT"),
+        ("010900000001000000" * 20_000 + shapely.Point(1, 2).wkb_hex, "geometry is not WKT"),
+        ("0101000000", "geometry is not WKT"),
+    ],
+    ids=["curve", "curve in a collection", "deep", "deep curve", "deep WKB", "deep curve in WKB", "cut off"],
+)
+@pytest.mark.parametrize("first", [True, False])
+def test_geometries_that_cant_be_parsed_are_bad_rows(
+    refuse: Refuse, tmp_path: Path, geometry: str, words: str, first: bool
+) -> None:
+    rows = ["POINT (1 2);a", "POINT (1 2);b"]
+    rows.insert(0 if first else 2, f'"{geometry}";c')
+    error = refuse(write(tmp_path / "a.csv", "\n".join(["wkt;n", *rows])))
+    assert (error.code, f"{words} in 1, like line {2 if first else 4}" in error.message) == ("vector.bad_rows", True)
+
+
+def test_a_long_geometry_does_not_hide_the_delimiter(layers: Open, tmp_path: Path) -> None:
+    line = shapely.LineString([(n / 7, 50) for n in range(8_000)])
+    (layer,) = layers(write(tmp_path / "a.csv", f"wkt;n\n{line.wkt};7\n"))
+    assert (len(line.wkt) > 2**17, read_all(layer).attributes) == (True, [{"n": 7}])
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "code", "words"),
+    [
+        ("1.5,2.5,a\n3,4,b\n", {}, "vector.csv", "has no header: its first line is 1.5, 2.5, a"),
+        ("lat,name\n1,a\n", {}, "vector.csv", "one coordinate column only, 'lat'"),
+        ("a,b\n1,2\n", {}, "vector.csv", "no column with geometries: it has a, b"),
+        ("a,b\n1,2\n", {"lat": "a"}, "vector.csv", "only one coordinate column"),
+        ("a,b\n1,2\n", {"lat": "a", "lon": "c"}, "vector.csv", "no column 'c': it has a, b"),
+        ("lat,lon\n1,2\n", {"delimiter": "ab"}, "vector.csv", "can't be a delimiter"),
+        ("lat,lon\n1,2\n", {"encoding": "klingon"}, "vector.encoding", "no encoding 'klingon'"),
+        ("lat,lon,n\n1,2,\xfc\n", {"encoding": "utf-8"}, "vector.encoding", "not written in utf-8"),
+        ("\nlat,lon\n1,2\n", {}, "vector.csv", "begins with a blank line"),
+        ("lat,lon\n1,2\n", {"layer": "b"}, "vector.layer", "has no layer 'b': it has a"),
+        ("wkt\nPOINT(1 2\nnowhere\n", {}, "vector.bad_rows", "geometry is not WKT in 2"),
+        ("wkt\n" + "GEOMETRYCOLLECTION(" * 5000 + ")" * 5000, {}, "vector.bad_rows", "not WKT in 1"),
+        ("lat,lon," + ",".join(f"c{n}" for n in range(2000)), {}, "vector.columns", "2,002 columns"),
+    ],
+)
+def test_csv_is_refused_with_a_reason(
+    refuse: Refuse, tmp_path: Path, text: str, options: dict[str, str], code: str, words: str
+) -> None:
+    error = refuse(write(tmp_path / "a.csv", text, "latin-1"), **options)
+    assert (error.code, words in error.message) == (code, True), error.message
+
+
+def test_a_header_alone_can_be_opened(layers: Open, tmp_path: Path) -> None:
+    for text in ("lat,lon,n", "lat,lon,n\n"):
+        (layer,) = layers(write(tmp_path / "a.csv", text))
+        assert (layer.features, read_all(layer).rows, layer.schema.names) == (0, [], ["n"])
+
+
+def test_given_crs_and_delimiter_are_used(layers: Open, tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", "lat:lon:n\n5334000.5:691000:x,y;z\n")
+    (layer,) = layers(path, delimiter=":", crs="EPSG:25832")
+    content = read_all(layer)
+    assert (content.attributes, content.shapes) == ([{"n": "x,y;z"}], ["POINT (691000 5334000.5)"])
+
+
+plain = st.text(st.characters(codec="utf-8", exclude_characters="\x00\r\ufeff"), max_size=8)
+
+
+@given(st.lists(st.tuples(st.floats(-90, 90), st.floats(-180, 180), plain, plain), min_size=1, max_size=8))
+def test_v1_what_python_writes_comes_back(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[float, float, str, str]]
+) -> None:
+    path = tmp_path_factory.mktemp("csv") / "a.csv"
+    written = [("lat", "lon", "a", "b"), *rows, (1, 2, "end", "end")]
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file, quoting=csv.QUOTE_NONNUMERIC).writerows(written)
+    (layer,) = open_csv(path, ReadOptions(delimiter=","), VectorSettings())
+    content = read_all(layer)
+    assert [(row["a"], row["b"]) for row in content.attributes[:-1]] == [(a or None, b or None) for _, _, a, b in rows]
+    points = shapely.from_wkb(content.geometry)
+    assert [(point.y, point.x) for point in points[:-1]] == [(lat, lon) for lat, lon, _, _ in rows]

@@ -1,0 +1,224 @@
+"""Every format gives the rows that were written, exactly."""
+
+import json
+import math
+import struct
+from datetime import date
+from pathlib import Path
+
+import geopandas
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+import shapely
+
+from anabranch.plugins.vector.settings import VectorSettings
+from tests.support.source_layers import read_all
+from tests.support.vectors import (
+    circular,
+    feature,
+    make_collection,
+    make_frame,
+    make_geopackage,
+    make_kml,
+    make_zip,
+    write_frame,
+    write_wkb,
+    zip_shapefile,
+)
+from tests.unit.vector.conftest import Open
+
+BIG = 2**60 + 1
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "crs", "found"),
+    [
+        ("a.gpkg", "GeoPackage", "EPSG:25832", "file"),
+        ("a.fgb", "FlatGeobuf", "EPSG:25832", "file"),
+        ("a.gml", "GML", "EPSG:25832", "file"),
+        ("a.geojson", "GeoJSON", "OGC:CRS84", "format"),
+        ("a.geojsonl", "GeoJSON", "OGC:CRS84", "format"),
+        ("a.zip", "Shapefile", "EPSG:25832", "file"),
+        ("a.parquet", "GeoParquet", None, "file"),
+    ],
+)
+def test_v1_rows_come_back_exactly(layers: Open, tmp_path: Path, name: str, kind: str, crs: str, found: str) -> None:
+    frame = make_frame("OGC:CRS84" if "json" in name else "EPSG:25832")
+    path = tmp_path / name
+    if name == "a.zip":
+        zip_shapefile(path, frame)
+    else:
+        write_frame(frame, path, **({"RFC7946": "YES"} if name == "a.geojson" else {}))
+    (layer,) = layers(path)
+    content = read_all(layer)
+    assert (layer.name, layer.format, layer.crs_found, content.rows) == ("a", kind, found, [1, 2, 3])
+    assert layer.crs == crs or (crs is None and layer.crs and 'ID["EPSG",25832]' in layer.crs)
+    order = sorted(range(3), key=lambda place: [1, BIG, -3].index(content.attributes[place]["count"]))
+    assert [content.geometry[place] for place in order] == frame.geometry.to_wkb().tolist()
+    for place, (_, row) in zip(order, frame.iterrows(), strict=True):
+        got = content.attributes[place]
+        assert got["count"] == row["count"]
+        assert got["share"] == (None if math.isnan(row["share"]) else pytest.approx(row["share"], rel=1e-12))
+        assert got["name"] == (row["name"] if isinstance(row["name"], str) else None)
+        assert bool(got["open"]) is row["open"]
+
+
+def test_v1_geodatabases_and_kml_come_back(layers: Open, tmp_path: Path) -> None:
+    frame = make_frame()[["name", "geometry"]]
+    write_frame(frame, tmp_path / "a.gdb", "places", TARGET_ARCGIS_VERSION="ARCGIS_PRO_3_2_OR_LATER")
+    database = make_zip(
+        tmp_path / "a.gdb.zip", {f"x/a.gdb/{part.name}": part for part in (tmp_path / "a.gdb").iterdir()}
+    )
+    (layer,) = layers(database)
+    content = read_all(layer)
+    assert (layer.format, layer.name, content.geometry) == ("FileGDB", "places", frame.geometry.to_wkb().tolist())
+    assert [row["name"] for row in content.attributes] == ["Zürich", None, 'a, "b"\nc']
+    assert [row["OBJECTID"] for row in content.attributes] == [1, 2, 3], "its own column, not GDAL's row number"
+
+    text = "<Document><name>d</name><Folder><name>f</name>{}</Folder></Document>"
+    kml = make_kml(
+        tmp_path / "a.kml",
+        text.format("<Placemark><name>Zürich</name><Point><coordinates>1.5,2.25</coordinates></Point></Placemark>"),
+    )
+    kmz = make_zip(tmp_path / "a.kmz", {"files/x.png": b"\x89PNG", "doc.kml": kml})
+    for path in (kml, kmz):
+        (layer,) = layers(path)
+        content = read_all(layer)
+        assert (layer.format, layer.name, layer.crs, layer.crs_found) == ("KML", "f", "OGC:CRS84", "format")
+        assert (content.attributes[0]["Name"], content.shapes) == ("Zürich", ["POINT (1.5 2.25)"])
+
+
+def test_batches_are_bounded_and_can_be_read_again(layers: Open, tmp_path: Path) -> None:
+    frame = geopandas.GeoDataFrame({"n": range(10)}, geometry=shapely.points(np.arange(10), 0), crs=4326)
+    for name in ("a.gpkg", "a.geojson", "a.parquet"):
+        (layer,) = layers(write_frame(frame, tmp_path / name))
+        first, second = read_all(layer, 4), read_all(layer, 3)
+        assert (first.sizes, second.sizes) == ([4, 4, 2], [3, 3, 3, 1])
+        assert first.attributes == second.attributes == [{"n": n} for n in range(10)]
+        assert first.rows == list(range(1, 11))
+
+
+def test_a_batch_of_large_geometries_ends_early(layers: Open, tmp_path: Path) -> None:
+    """Memory is bounded by bytes, not by the number of rows: 40 lines of 1.6 MB are several batches."""
+    line = shapely.linestrings(np.random.default_rng(1).uniform(0, 80, (100_000, 2)))
+    frame = geopandas.GeoDataFrame({"n": range(40)}, geometry=[line] * 40, crs=4326)
+    for name in ("a.fgb", "a.gpkg", "a.parquet"):  # GDAL's faster code for FlatGeobuf loses all other batches
+        (layer,) = layers(write_frame(frame, tmp_path / name), VectorSettings(vector_memory_mb=256))
+        sizes = read_all(layer).sizes
+        assert (sum(sizes), max(sizes) <= 32 * 2**20 // len(shapely.to_wkb(line)) + 1) == (40, True), name
+
+
+def test_columns_of_one_name_come_apart(layers: Open, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("lat,lon,a,a,a_2\n1,2,x,y,z\n")
+    (layer,) = layers(tmp_path / "a.csv")
+    assert read_all(layer).attributes == [{"a": "x", "a_3": "y", "a_2": "z"}]
+
+
+def test_z_and_m_are_kept(layers: Open, tmp_path: Path) -> None:
+    point = struct.pack("<BI4d", 1, 3001, 1, 2, 3, 4)
+    blob = (b"GP\x00\x01" + struct.pack("<i", 4326) + point).hex()
+    (layer,) = layers(make_geopackage(tmp_path / "a.gpkg", [f"update places set geom = x'{blob}' where fid = 1"]))
+    assert read_all(layer).geometry[0] == point
+
+
+def test_curves_become_lines(layers: Open, tmp_path: Path) -> None:
+    arc = circular([(0, 0), (1, 1), (2, 0), (3, -1), (4, 0)])
+    circle = circular([(0, 0), (2, 0), (0, 0)])
+    compound = struct.pack("<BII", 1, 9, 2) + arc + struct.pack("<BII4d", 1, 2, 2, 4, 0, 4, 7)
+    polygon = struct.pack("<BII", 1, 10, 1) + circle
+    surface = struct.pack("<BII", 1, 12, 1) + polygon
+    nested = struct.pack("<BII", 1, 7, 1) + arc
+    (layer,) = layers(write_wkb(tmp_path / "a.gpkg", [arc, compound, polygon, surface, nested], "Unknown"))
+    content = read_all(layer)
+    shapes = shapely.from_wkb(content.geometry)
+    kinds = ["LineString", "LineString", "Polygon", "MultiPolygon", "GeometryCollection"]
+    assert [shape.geom_type for shape in shapes] == kinds
+    assert (shapes[0].coords[0], shapes[0].coords[45], shapes[0].coords[-1]) == ((0, 0), (2, 0), (4, 0))
+    assert shapely.distance(shapes[0], [shapely.Point(1, 1), shapely.Point(3, -1)]) == pytest.approx(0, abs=1e-3)
+    assert [shape.length for shape in shapes[[0, 1, 4]]] == pytest.approx([math.tau, math.tau + 7, math.tau], rel=1e-3)
+    assert [shape.area for shape in shapes[2:4]] == pytest.approx([math.pi, math.pi], rel=1e-3)
+    assert content.changed["curve made of lines"].count == 5
+    assert [sample.row for sample in content.changed["curve made of lines"].samples] == [1, 2, 3, 4, 5]
+
+
+def test_surfaces_become_polygons(layers: Open, tmp_path: Path) -> None:
+    triangle = struct.pack("<BIII8d", 1, 17, 1, 4, 0, 0, 1, 0, 0, 1, 0, 0)
+    tin = struct.pack("<BII", 1, 16, 1) + triangle
+    (layer,) = layers(write_wkb(tmp_path / "a.gpkg", [tin], "Unknown"))
+    content = read_all(layer)
+    assert content.shapes == ["MULTIPOLYGON (((0 0, 1 0, 0 1, 0 0)))"]
+    assert content.changed["surface made polygons"].count == 1
+
+
+def test_topojson_has_a_layer_for_each_object(layers: Open, tmp_path: Path) -> None:
+    lines = {"type": "GeometryCollection", "geometries": [{"type": "LineString", "arcs": [0], "properties": {"a": 1}}]}
+    topology = {"type": "Topology", "objects": {"roads": lines, "paths": lines}, "arcs": [[[0, 0], [1, 1]]]}
+    (tmp_path / "a.topojson").write_text(json.dumps(topology))
+    first, second = layers(tmp_path / "a.topojson")
+    assert (first.name, second.name, first.format, first.crs) == ("roads", "paths", "TopoJSON", None)
+    assert read_all(second).shapes == ["LINESTRING (0 0, 1 1)"]
+
+
+def test_geoparquet_metadata_are_obeyed(layers: Open, tmp_path: Path) -> None:
+    frame = make_frame(None)
+    write_frame(frame, tmp_path / "a.parquet", write_covering_bbox=True)
+    (layer,) = layers(tmp_path / "a.parquet")
+    assert (layer.crs, "bbox" in layer.schema.names) == (None, False)
+    table = pyarrow.parquet.read_table(tmp_path / "a.parquet")
+    geo = json.loads(table.schema.metadata[b"geo"])
+    del geo["columns"]["geometry"]["crs"]
+    pyarrow.parquet.write_table(table.replace_schema_metadata({"geo": json.dumps(geo)}), tmp_path / "b.parquet")
+    (layer,) = layers(tmp_path / "b.parquet")
+    assert (layer.crs, layer.crs_found) == ("OGC:CRS84", "format")
+
+
+def test_geoparquet_with_native_geometries(layers: Open, tmp_path: Path) -> None:
+    box = shapely.box(0, 0, 1, 1).difference(shapely.box(0.2, 0.2, 0.4, 0.4))
+    frame = geopandas.GeoDataFrame({"n": [1, 2, 3]}, geometry=[box, None, shapely.box(5, 5, 6, 6)], crs=4326)
+    write_frame(frame, tmp_path / "a.parquet", geometry_encoding="geoarrow")
+    (layer,) = layers(tmp_path / "a.parquet")
+    assert shapely.from_wkb(read_all(layer).geometry).tolist() == frame.geometry.tolist()
+
+
+def test_lists_json_and_mixed_properties(layers: Open, tmp_path: Path) -> None:
+    rows = [
+        {"l": [1, 2], "j": {"a": 1}, "mixed": 1, "day": "2020-02-29", "big": BIG},
+        {"l": [3], "j": [1, None], "mixed": "x", "day": None, "big": 1},
+    ]
+    (layer,) = layers(make_collection(tmp_path / "a.geojson", [feature(row) for row in rows]))
+    content = read_all(layer)
+    assert (layer.schema.field("j").type, layer.schema.field("mixed").type) == (pa.json_(), pa.string())
+    assert [json.loads(row["j"]) for row in content.attributes] == [{"a": 1}, [1, None]]
+    assert [row["mixed"] for row in content.attributes] == ["1", "x"]
+    assert [row["l"] for row in content.attributes] == [[1, 2], [3]]
+    assert content.attributes[0]["day"] == date(2020, 2, 29)
+    assert content.attributes[0]["big"] == BIG
+
+
+def test_ids_of_features_are_kept(layers: Open, tmp_path: Path) -> None:
+    features = [feature({"a": n}, id=10 * n) for n in (1, 2)]
+    (layer,) = layers(make_collection(tmp_path / "a.geojson", features))
+    assert read_all(layer).attributes == [{"id": 10, "a": 1}, {"id": 20, "a": 2}]
+    (layer,) = layers(make_collection(tmp_path / "b.geojson", [feature({"a": 1}, id="x")]))
+    assert read_all(layer).attributes == [{"id": "x", "a": 1}]
+
+
+def test_a_view_is_read_as_a_table(layers: Open, tmp_path: Path) -> None:
+    path = make_geopackage(
+        tmp_path / "a.gpkg",
+        [
+            "create view few as select fid as ogc_fid, name, geom from places where fid < 3",
+            "insert into gpkg_contents (table_name, data_type, srs_id) values ('few', 'features', 4326)",
+            "insert into gpkg_geometry_columns values ('few', 'geom', 'POINT', 4326, 0, 0)",
+        ],
+    )
+    places, few = layers(path)
+    assert (places.name, few.name, read_all(few).rows) == ("places", "few", [1, 2])
+
+
+def test_zero_rows_can_be_opened(layers: Open, tmp_path: Path) -> None:
+    for name in ("a.gpkg", "a.fgb", "a.geojson", "a.parquet"):
+        (layer,) = layers(write_frame(make_frame().iloc[:0], tmp_path / name))
+        assert read_all(layer).rows == []
