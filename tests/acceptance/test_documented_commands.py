@@ -34,15 +34,22 @@ FOLDER = "docs/howto/publish-a-folder.md"
 MACHINES = "docs/howto/several-machines.md"
 VERIFY = "docs/howto/verify.md"
 WAY_BACK = "docs/howto/replace-and-unpublish.md"
+H3 = "docs/howto/h3.md"
+ZONAL = "docs/howto/zonal-statistics.md"
 FOLDERS = ("docs/howto/catalog-a-container.md", "docs/howto/sync-a-folder.md")
-LONG = ["docs/howto/access.md", "docs/howto/rasters.md", *FOLDERS, MACHINES, VERIFY, WAY_BACK]
+LONG = ["docs/howto/access.md", "docs/howto/rasters.md", *FOLDERS, MACHINES, VERIFY, WAY_BACK, H3, ZONAL]
 REFERENCES = ["docs/reference/http.md", "docs/reference/serving.md"]
 PRINTED = {
     FOLDER: ["delivery/old.tif", "the raster has no CRS", "old-"],
     "docs/howto/access.md": ["anb_", "nightly import", "process_raster", "revoked"],
     "docs/howto/approvals.md": ['"item": "atlas"', '"why": "blurred"', "gate.signalled"],
     "docs/howto/catalog-a-container.md": ['"published": ', '"code": "raster.crs_missing"', "stac.register_items"],
+<<<<<<< HEAD
     "docs/howto/export-vectors.md": ["springs.pmtiles", '"action": "withdraw"', '"table": "geo.springs"', "wells_2"],
+=======
+    H3: ['"id": "austria_6"', "publication 1, asset data", "h3.measure_cells"],
+    "docs/howto/export-vectors.md": ["springs.pmtiles", '"action": "withdraw"', '"table": "geo.springs"'],
+>>>>>>> b59b2618bb52c7c518fd950c5484a3c387ad397d
     "docs/howto/list-a-container.md": ['"source": "bronze://inventory/north.tif"', "storage.total_inventory"],
     "docs/howto/ingest-stac.md": ['"changed": 1', "scene-1", "stac.load_items"],
     "docs/howto/publish-a-collection.md": ["raster.crs_missing", "raster.convert_rasters", '"changed": 2'],
@@ -55,6 +62,7 @@ PRINTED = {
     "docs/howto/storage.md": ["gold://copy.tif\nremoved 1\n"],
     "docs/howto/sub-workflows.md": ["2 workflows are valid", '"name": "north"', "completed"],
     WAY_BACK: ["shows the content of publication 1", "it can be restored for 30 days", "removed collection terrain"],
+    ZONAL: ['"id": "districts_dem"', "1 polygons are outside the raster", "zonal.measure"],
     VERIFY: ["verified: 3 files are as they were published"],
     "docs/howto/vectors.md": ['"name":"Old mill"', "shows the content of publication 1", "vector.load_chunk"],
     "docs/howto/sync-a-folder.md": ['"published": ', '"code": "raster.crs_missing"', "storage.compare_folder"],

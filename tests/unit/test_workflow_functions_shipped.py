@@ -9,6 +9,14 @@ from anabranch import Input, choose, end, expr, gate, item, task, wait, workflow
 from anabranch.engine.registry import Registry, load_plugins
 from anabranch.plugins.demo.handlers import chunk_processor, echo, list_items, size_check, sleep
 from anabranch.plugins.demo.handlers import multi_phase as work_in_phases
+from anabranch.plugins.h3.handlers import (
+    cascade_descendants,
+    finish_grid,
+    finish_statistics,
+    measure_cells,
+    plan_grid,
+    plan_statistics,
+)
 from anabranch.plugins.raster.collections.handlers import (
     check_rasters,
     collect_rasters,
@@ -34,7 +42,11 @@ from anabranch.plugins.vector.collections.handlers import (
     refuse_files,
 )
 from anabranch.plugins.vector.exports.handlers import export_layer, show_layer
+<<<<<<< HEAD
 from anabranch.plugins.vector.handlers import load_chunk
+=======
+from anabranch.plugins.zonal.handlers import finish, measure, plan
+>>>>>>> b59b2618bb52c7c518fd950c5484a3c387ad397d
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.nodes import EndNode
 from anabranch.workflows.python import WorkflowFunction
@@ -646,6 +658,135 @@ def unpublish_raster(
         **named, expected=last, dry_run=False, confirm=confirm
     )
     return {"inventory": inventory, "withdrawn": expr.optional(withdraw)}
+
+
+EACH = item  # where an input has that name
+MEASURED = (
+    "count, sum, mean, min, max, stdev, variance, median, majority, minority, variety, p05, p10, p25, p75, p90, p95"
+)
+RasterCollection = Annotated[Line, Input(description="The STAC collection of the raster.")]
+RasterId = Annotated[Line, Input(description="The id of the raster's item.")]
+AssetName = Annotated[Line, Input(maximum=63, description="The asset of the item: a COG.")]
+BandNumber = Annotated[int, Input(minimum=1, description="The number of the band.")]
+Statistics = Annotated[list[Any], Input(minimum=1, maximum=17, description=f"What is computed: {MEASURED}.")]
+Title = Annotated[Line, Input(maximum=200, description="The title of the item.")]
+Why = Annotated[str, Input(maximum=1000, description="Why it is published, or replaced; stored in the item's history.")]
+DEFAULT_STATISTICS: Any = ["count", "sum", "mean", "min", "max", "stdev"]
+
+
+@workflow("zonal_stats", name="Zonal statistics")
+def zonal_stats(
+    layer: Annotated[
+        Line, Input(maximum=63, description="The name of the published layer of polygons, in schema geo.")
+    ],
+    collection: RasterCollection,
+    item: RasterId,
+    asset: AssetName = "data",
+    band: BandNumber = 1,
+    statistics: Statistics = DEFAULT_STATISTICS,
+    table: Annotated[
+        Line,
+        Input(
+            description="The name of the layer with the statistics; without it, those of the layer and the item."
+            " A layer of this name is replaced."
+        ),
+    ]
+    | None = None,
+    result_collection: Annotated[
+        Line, Input(description="The STAC collection that the statistics join.")
+    ] = "zonal_stats",
+    title: Title | None = None,
+    reason: Why | None = None,
+) -> Any:
+    """Compute statistics of a published raster in the polygons of a published layer, by exact fractions of pixels, and publish them as a layer."""  # noqa: E501  # as the file has it
+    asked: Any = {"collection": collection, "item": item, "asset": asset, "band": band, "statistics": statistics}
+    named: Any = {"table": table, "result_collection": result_collection, "title": title}
+    planned = plan.options(name="plan")(layer=layer, **asked, **named)
+    parts = measure.map(planned.ranges, name="measure", work=planned.work, range=EACH).fold(name="all")
+    done: Any = finish.options(name="finish")(work=planned.work, parts=parts["items"])
+    published: Any = register_items.options(name="publish")(
+        collection=result_collection, items=done["items"], reason=reason, create_collection=True
+    )
+    return {"outputs": done.outputs, "items": published["items"], "warnings": done.warnings, "report": done.report}
+
+
+Resolution = Annotated[int, Input(minimum=0, maximum=15, description="The resolution of the cells.")]
+
+
+@workflow("h3_raster_stats", name="H3 raster statistics")
+def h3_raster_stats(
+    collection: RasterCollection,
+    item: RasterId,
+    resolution: Resolution,
+    asset: AssetName = "data",
+    band: BandNumber = 1,
+    statistics: Statistics = DEFAULT_STATISTICS,
+    table: Annotated[
+        Line,
+        Input(
+            description="The name of the layer, in schema geo; without it, that of the item with the resolution."
+            " A layer of this name is replaced."
+        ),
+    ]
+    | None = None,
+    result_collection: Annotated[Line, Input(description="The STAC collection that the statistics join.")] = "h3_stats",
+    title: Title | None = None,
+    reason: Why | None = None,
+) -> Any:
+    """Compute statistics of a published raster in the H3 cells of a resolution, by exact fractions of pixels, and publish them as a layer."""  # noqa: E501  # as the file has it
+    asked: Any = {"collection": collection, "item": item, "asset": asset, "band": band, "statistics": statistics}
+    named: Any = {"table": table, "result_collection": result_collection, "title": title}
+    planned = plan_statistics.options(name="plan")(resolution=resolution, **asked, **named)
+    parts = measure_cells.map(planned.parts, name="measure", work=planned.work, part=EACH).fold(name="all")
+    done: Any = finish_statistics.options(name="finish")(work=planned.work, parts=parts["items"])
+    published: Any = register_items.options(name="publish")(
+        collection=result_collection, items=done["items"], reason=reason, create_collection=True
+    )
+    return {"outputs": done.outputs, "items": published["items"], "report": done.report}
+
+
+@workflow("h3_grid", name="H3 grid")
+def h3_grid(
+    resolution: Annotated[
+        int,
+        Input(minimum=0, maximum=15, description="The resolution of the cells, from 0 (4,000,000 km2) to 15 (1 m2)."),
+    ],
+    table: Annotated[
+        Line, Input(description="The name of the layer, in schema geo. A layer of this name is replaced.")
+    ],
+    bbox: Annotated[
+        list[Any],
+        Input(
+            minimum=4,
+            maximum=4,
+            description="West, south, east and north in degrees; west is greater than east across 180 degrees.",
+        ),
+    ]
+    | None = None,
+    polygon: Annotated[
+        dict[str, Any], Input(description="A GeoJSON Polygon or MultiPolygon, split at the antimeridian.")
+    ]
+    | None = None,
+    layer: Annotated[
+        Line, Input(maximum=63, description="The name of a published layer of polygons, like that of countries.")
+    ]
+    | None = None,
+    gid: Annotated[int, Input(description="The gid of one feature of the layer; without it, all of the layer.")]
+    | None = None,
+    collection: Annotated[Line, Input(description="The STAC collection that the grid joins.")] = "h3_grids",
+    title: Title | None = None,
+    reason: Why | None = None,
+) -> Any:
+    """Make the H3 cells of a resolution whose centres are in a box, a polygon or a published layer, and publish them as a layer."""  # noqa: E501  # as the file has it
+    area: Any = {"bbox": bbox, "polygon": polygon, "layer": layer, "gid": gid}
+    named: Any = {"table": table, "collection": collection, "title": title}
+    planned = plan_grid.options(name="plan")(resolution=resolution, **area, **named)
+    parts = cascade_descendants.map(planned.parts, name="cascade", work=planned.work, part=EACH).fold(name="all")
+    done: Any = finish_grid.options(name="finish")(work=planned.work, parts=parts["items"])
+    published: Any = register_items.options(name="publish")(
+        collection=collection, items=done["items"], reason=reason, create_collection=True
+    )
+    return {"outputs": done.outputs, "items": published["items"], "report": done.report}
 
 
 LAYER = "The name of the layer, which is that of its table in schema geo."

@@ -64,7 +64,7 @@ def comparable(value: Any) -> Any:
 def test_psycopg_reads_every_value_as_it_was(rows: list[dict[str, Any]]) -> None:
     columns = columns_of(*(ColumnType[name.upper()] for name in VALUES))
     batch = make_batch(["POINT (1 2)"] * len(rows), **{name: [row[name] for row in rows] for name in VALUES})
-    encoded = encode_rows(batch.geometry, batch.attributes, columns, 1)
+    encoded = encode_rows(batch.geometry, batch.attributes, columns, np.arange(len(rows)))
     stream = HEADER + b"".join(encoded.to_pylist()) + TRAILER
     for found, row in zip(decode(stream, [column.type.value for column in columns]), rows, strict=True):
         expected = [row[name] if row[name] is None or name not in READ else READ[name](row[name]) for name in VALUES]
@@ -104,7 +104,7 @@ def test_kinds_of_points_may_be_mixed(tmp_path: Path) -> None:
 
 def test_a_missing_geometry_is_refused() -> None:
     with pytest.raises(Permanent, match="1 geometries are missing: rows without one must be dropped before"):
-        encode_rows(np.array([shapely.Point(1, 2), None]), pa.record_batch({}), (), 1)
+        encode_rows(np.array([shapely.Point(1, 2), None]), pa.record_batch({}), (), np.arange(2))
 
 
 def test_chunks_are_whole_streams_cut_between_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,8 +146,8 @@ def test_a_part_of_a_batch_is_encoded_as_it_is() -> None:
     columns = columns_of(*(ColumnType[name.upper()] for name in values))
     whole = make_batch(["POINT (1 2)"] * count, **values)
     part = make_batch(["POINT (1 2)"] * 8, **{name: given[5:13] for name, given in values.items()})
-    expected = encode_rows(part.geometry, part.attributes, columns, 1)
-    assert encode_rows(whole.geometry[5:13], whole.attributes.slice(5, 8), columns, 1).equals(expected)
+    expected = encode_rows(part.geometry, part.attributes, columns, np.arange(8))
+    assert encode_rows(whole.geometry[5:13], whole.attributes.slice(5, 8), columns, np.arange(8)).equals(expected)
 
 
 @pytest.mark.parametrize(
@@ -162,13 +162,13 @@ def test_what_postgresql_cannot_hold_is_refused(kind: str, value: int) -> None:
         {"date": pa.date32(), "time": pa.time64("us"), "timestamp": pa.timestamp("us"),
          "timestamptz": pa.timestamp("us", "UTC")}[kind])})  # fmt: skip
     with pytest.raises(Permanent, match=rf"column '{kind}': has values that PostgreSQL's type can't hold"):
-        encode_rows(batch.geometry, batch.attributes, column, 1)
+        encode_rows(batch.geometry, batch.attributes, column, np.arange(1))
 
 
 def test_another_arrow_type_is_refused() -> None:
     batch = make_batch(["POINT (1 2)"], integer=pa.array([1], pa.int64()))
     with pytest.raises(Permanent, match="column 'integer': integer is made of int32, and not of int64"):
-        encode_rows(batch.geometry, batch.attributes, columns_of(ColumnType.INTEGER), 1)
+        encode_rows(batch.geometry, batch.attributes, columns_of(ColumnType.INTEGER), np.arange(1))
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ begin
                    replace_view, ripen, set_job, set_node, show_items, show_tables, take_due, tick, try_again,
                    watch}') as part,
                p.proname = any('{
-                   begin_chunk, change_items, ensure_collection, find_foreign, find_layer,
+                   begin_chunk, change_items, ensure_collection, find_asset, find_foreign, find_layer,
                    finish_layer_table, find_made_from, find_origin, find_provenance,
                    find_shown, hold_attempt, is_related, keep_publications, list_documents, list_extents, list_failures,
                    list_files, make_layer_table, now, publish_items, remove_collection, replace_extent}') as handlers

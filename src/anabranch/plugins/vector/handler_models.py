@@ -9,8 +9,8 @@ from anabranch.plugins.vector.request import VectorRequest
 from anabranch.strict_model import StrictModel
 
 __all__ = [
-    "Chunk", "CleanParams", "Cleaned", "FinishParams", "Finished", "Loaded", "Output", "Plan", "PublishedLayer",
-    "Report", "ShownLayer", "StagedTable",
+    "Chunk", "ChunkRows", "CleanParams", "Cleaned", "FinishParams", "Finished", "Loaded", "Output", "Plan",
+    "PublishedLayer", "Report", "ShownLayer", "StagedTable",
 ]  # fmt: skip
 
 
@@ -79,12 +79,17 @@ class StagedTable(StrictModel):
     sha256: str
 
 
-class Chunk(StrictModel):
-    """A file of rows for one table."""
+class ChunkRows(StrictModel):
+    """Rows for one table that are copied at once; `number` distinguishes them from the others of the table."""
 
     table: str
     number: int
     rows: int
+
+
+class Chunk(ChunkRows):
+    """A file of rows for one table."""
+
     file: dict[str, JsonValue]
 
 

@@ -6,6 +6,7 @@ from pathlib import Path, PurePosixPath
 from anabranch.engine.worker.context import Context
 from anabranch.engine.worker.handler import handler
 from anabranch.errors import Conflict, NotFound, Permanent
+from anabranch.plugins.vector.derived import put_report, require_own_item
 from anabranch.plugins.vector.handler_models import (
     Chunk,
     Cleaned,
@@ -13,7 +14,6 @@ from anabranch.plugins.vector.handler_models import (
     Finished,
     FinishParams,
     Loaded,
-    Output,
     Plan,
     Report,
     ShownLayer,
@@ -24,7 +24,7 @@ from anabranch.plugins.vector.publication import describe_item, table_output
 from anabranch.plugins.vector.request import VectorRequest
 from anabranch.plugins.vector.sandbox_calls import run_in_sandbox, sandbox_folder
 from anabranch.plugins.vector.settings import VectorSettings
-from anabranch.plugins.vector.tables.load import copy_chunk, find_layer, finish_table, make_table, may_publish
+from anabranch.plugins.vector.tables.load import copy_chunk, find_layer, finish_table, make_table
 from anabranch.plugins.vector.tables.names import name_base, name_layers, name_table
 
 __all__ = ["finish_tables", "load_chunk", "preflight", "validate_and_clean"]
@@ -43,7 +43,7 @@ def preflight(params: VectorRequest, ctx: Context) -> Plan:
     table = params.table or name_base(name)
     shown = find_layer(ctx, table) if params.mode == "append" else None
     _require_layer(params, table, shown)
-    _require_own_item(ctx, params.collection, params.item_id or table)
+    require_own_item(ctx, params.collection, params.item_id or table)
     return Plan(
         source=params.source,
         name=name,
@@ -83,16 +83,6 @@ def _require_layer(params: VectorRequest, table: str, shown: ShownLayer | None) 
         )
 
 
-def _require_own_item(ctx: Context, collection: str, item: str) -> None:
-    """Refuse an id of another owner's item before any work; publishing refuses it, too."""
-    if not may_publish(ctx, collection, item):
-        raise Conflict(
-            "publication.owner",
-            f"item {collection}/{item} belongs to another owner",
-            remedy="Choose another `table` and `item_id`.",
-        )
-
-
 @handler("vector.validate_and_clean", queue=QUEUE, timeout_seconds=21_600)
 def validate_and_clean(params: CleanParams, ctx: Context) -> Cleaned:
     """Read a vector file, clean its rows, and make a table for each layer, with the rows in files to load."""
@@ -124,7 +114,7 @@ def validate_and_clean(params: CleanParams, ctx: Context) -> Cleaned:
         tables=tables,
         chunks=chunks,
         warnings=warnings,
-        report=_put_report(ctx, report),
+        report=put_report(ctx, report),
         software=converted.software,
     )
 
@@ -155,13 +145,6 @@ def _put_chunks(ctx: Context, cleaned: CleanedTable, table: StagedTable, folder:
         chunks.append(Chunk(table=table.table, number=number, rows=rows, file=ctx.work.put(folder / name)))
         (folder / name).unlink()
     return chunks
-
-
-def _put_report(ctx: Context, report: Report) -> Output:
-    path = ctx.scratch / "report.json"
-    path.write_text(report.model_dump_json(indent=2) + "\n")
-    put = ctx.storage.put(path, media_type="application/json")
-    return Output(kind="report", href=put.address, media_type=put.media_type, size=put.size, sha256=put.sha256)
 
 
 @handler("vector.load_chunk", queue=QUEUE, timeout_seconds=3_600)

@@ -19,14 +19,15 @@ if TYPE_CHECKING:
     Geometries = npt.NDArray[np.object_]
 
 __all__ = [
-    "MAX_SAMPLES", "AppendTarget", "CleanBatch", "CleanedTable", "Column", "ColumnType", "Converted", "Count",
-    "CrsReport", "Family", "GeometryType", "LayerReport", "Notes", "ReadBatches", "ReadOptions", "Sample",
-    "SourceBatch", "SourceLayer",
+    "MAX_SAMPLES", "AppendTarget", "Bounds", "CleanBatch", "CleanedTable", "Column", "ColumnType", "Converted", "Count",
+    "CrsReport", "Family", "GeometryType", "LayerReport", "Notes", "PartRows", "ReadBatches", "ReadOptions", "Sample",
+    "SourceBatch", "SourceLayer", "TableShape",
 ]  # fmt: skip
 
 MAX_SAMPLES = 5
 MAX_TEXT_CHARS = 200
 GeometryType = Literal["Point", "MultiPoint", "MultiLineString", "MultiPolygon"]
+Bounds = tuple[float, float, float, float]
 
 
 class Family(StrEnum):
@@ -115,20 +116,35 @@ class LayerReport(StrictModel):
     detected: dict[str, str] = Field({}, description="What was detected: encoding, delimiter, geometry columns.")
 
 
-class CleanedTable(StrictModel):
+class TableShape(StrictModel):
+    """What a table is made by: the type of its geometries, and its columns besides gid and geom."""
+
+    geometry_type: GeometryType
+    mixed: bool = Field(False, description="Whether there are single points among the multiple ones.")
+    has_z: bool
+    columns: tuple[Column, ...]
+
+
+class CleanedTable(TableShape):
     """A table to load: the rows of one layer and family, in files of the binary COPY format."""
 
     layer: str
     family: Family
-    geometry_type: GeometryType
-    mixed: bool = Field(description="Whether there are single points among the multiple ones.")
-    has_z: bool
-    columns: tuple[Column, ...]
     rows: int
     bounds: tuple[float, float, float, float]
     chunks: tuple[str, ...] = Field(description="The names of the files, in order.")
     chunk_rows: tuple[int, ...]
     sha256: str = Field(description="Of the bytes of all files, in order.")
+
+
+class PartRows(StrictModel):
+    """The rows that one of many tasks wrote for a table; without rows there is no file."""
+
+    rows: int
+    bounds: Bounds | None
+    size: int
+    sha256: str
+    file: str | None
 
 
 class AppendTarget(StrictModel):

@@ -7,8 +7,9 @@ from hashlib import sha256
 from anabranch.plugins.stac.facts import Footprint, Source, Table, TableColumn, VectorItem
 from anabranch.plugins.stac.facts import Output as ItemOutput
 from anabranch.plugins.vector.handler_models import FinishParams, Output, ShownLayer, StagedTable
+from anabranch.plugins.vector.models import Bounds
 
-__all__ = ["describe_item", "table_output"]
+__all__ = ["EPOCH", "OURS", "describe_item", "outline", "table_output"]
 
 TABLE_TYPE = "application/vnd.postgis.table"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -17,7 +18,6 @@ OURS = (
     TableColumn(name="gid", type="bigint", description="The number of the row."),
     TableColumn(name="geom", type="geometry", description="The geometry, in EPSG:4326."),
 )
-Bounds = tuple[float, float, float, float]
 
 
 def table_output(table: StagedTable) -> Output:
@@ -38,7 +38,7 @@ def describe_item(params: FinishParams, table: StagedTable, item_id: str) -> Vec
         datetime=params.datetime,
         start_datetime=None if params.datetime else EPOCH,
         end_datetime=None if params.datetime else datetime.fromisoformat(params.plan.modified),
-        footprint=Footprint(type="Polygon", coordinates=[_ring(bounds)]),
+        footprint=Footprint(type="Polygon", coordinates=[outline(bounds)]),
         bbox=bounds,
         outputs=[ItemOutput(**report.model_dump(), asset="report", name="report.json")],
         source=Source(sha256=params.cleaned.sha256, name=params.plan.name),
@@ -78,7 +78,7 @@ def _unite(one: Bounds, other: Bounds) -> Bounds:
     return min(one[0], other[0]), min(one[1], other[1]), max(one[2], other[2]), max(one[3], other[3])
 
 
-def _ring(bounds: Bounds) -> list[list[float]]:
+def outline(bounds: Bounds) -> list[list[float]]:
     """The outline of a box; that of a point or a straight line is widened, since it must have an area."""
     west, south, east, north = bounds
     if east - west < MIN_SIDE_DEGREES:

@@ -9,15 +9,34 @@ from anabranch.geo.crs_codes import check_crs
 from anabranch.plugins.stac.names import require_collection_id, require_item_id
 from anabranch.plugins.vector.models import ReadOptions
 
+<<<<<<< HEAD
 __all__ = ["Mode", "PublishOptions", "VectorRequest"]
+=======
+__all__ = ["Mode", "VectorRequest", "check_table"]
+>>>>>>> b59b2618bb52c7c518fd950c5484a3c387ad397d
 
 Mode = Literal["replace", "append"]
 # Room for what is added to it: the name of a layer is the caller's, that of a table ours.
 TABLE = re.compile(r"[a-z_][a-z0-9_]{0,39}", re.ASCII)
 
 
+<<<<<<< HEAD
 class PublishOptions(ReadOptions):
     """How files are read, the time of their data, and the collection that their items join."""
+=======
+def check_table(name: str | None) -> str | None:
+    """The name of a table, for validators of requests; ValueError says what is wrong with it."""
+    if name is not None and not TABLE.fullmatch(name):
+        raise ValueError(
+            f"{name[:80]!r} can't be the name of a table. Use 1 to 40 small letters a to z, digits and underscores;"
+            " begin with a letter"
+        )
+    return name
+
+
+class VectorRequest(ReadOptions):
+    """A caller's request for a vector file: the inputs of its workflow."""
+>>>>>>> b59b2618bb52c7c518fd950c5484a3c387ad397d
 
     collection: str
     datetime: AwareDatetime | None = None
@@ -43,16 +62,7 @@ class VectorRequest(PublishOptions):
     title: str | None = Field(None, max_length=200)
 
     _check_item = field_validator("item_id")(require_item_id)
-
-    @field_validator("table")
-    @classmethod
-    def _check_table(cls, name: str | None) -> str | None:
-        if name is not None and not TABLE.fullmatch(name):
-            raise ValueError(
-                f"{name[:80]!r} can't be the name of a table. Use 1 to 40 small letters a to z, digits and underscores;"
-                " begin with a letter"
-            )
-        return name
+    _check_table = field_validator("table")(check_table)
 
     @field_validator("mode")
     @classmethod

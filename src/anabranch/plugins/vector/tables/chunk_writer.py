@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import shapely
 
+from anabranch.plugins.vector.models import CleanBatch, Family, PartRows
 from anabranch.plugins.vector.tables.binary_arrays import offsets_of
 from anabranch.plugins.vector.tables.copy_format import HEADER, TRAILER, encode_rows
 
@@ -16,10 +17,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import BinaryIO
 
-    from anabranch.plugins.vector.models import CleanBatch, Column, Geometries
+    from anabranch.plugins.vector.models import Column, Geometries, Rows
 
-__all__ = ["ChunkWriter", "WrittenRows"]
+__all__ = ["ChunkWriter", "WrittenRows", "write_part"]
 
+NO_LIMIT_BYTES = 2**62
 ENCODED_ROWS = 8_192  # at once: they fit into a processor's cache, and large geometries are copied a few at a time
 GEOMETRY_TYPES = (
     "Point", "LineString", "LinearRing", "Polygon",
@@ -43,15 +45,37 @@ class WrittenRows:
     sha256: str
 
 
+def write_part(
+    folder: Path, columns: "Sequence[Column]", gids: "Rows", geometry: "Geometries", attributes: pa.RecordBatch
+) -> PartRows:
+    """Write polygons that have their gids already to one file."""
+    writer = ChunkWriter(folder, "part", columns, NO_LIMIT_BYTES, keep_numbers=True)
+    writer.write(CleanBatch(Family.POLYGON, gids, geometry, attributes))
+    written = writer.close()
+    file = written.chunks[0] if written.chunks else None
+    size = (folder / file).stat().st_size if file else 0
+    return PartRows(rows=written.rows, bounds=written.bounds, size=size, sha256=written.sha256, file=file)
+
+
 class ChunkWriter:
     """Writes the rows of a table to files of about the same size."""
 
     def __init__(
-        self, folder: Path, name: str, columns: "Sequence[Column]", chunk_bytes: int, *, first_gid: int = 1
+        self,
+        folder: Path,
+        name: str,
+        columns: "Sequence[Column]",
+        chunk_bytes: int,
+        *,
+        first_gid: int = 1,
+        keep_numbers: bool = False,
     ) -> None:
-        """Files are `{name}-00000.copy` and so on; one grows past `chunk_bytes` only by a row that is larger."""
+        """Files are `{name}-00000.copy` and so on; one grows past `chunk_bytes` only by a row that is larger.
+
+        Rows are numbered from `first_gid`, or with `keep_numbers` keep those that their batches give.
+        """
         self._folder, self._name, self._columns, self._chunk_bytes = folder, name, columns, chunk_bytes
-        self._first_gid = first_gid
+        self._first_gid, self._keep_numbers = first_gid, keep_numbers
         self._chunks: list[str] = []
         self._chunk_rows: list[int] = []
         self._sha256 = hashlib.sha256()
@@ -61,12 +85,15 @@ class ChunkWriter:
         self._types: set[int] = set()
         self._has_z = False
 
-    def write(self, batch: "CleanBatch") -> None:
-        """Add rows; their numbers go on from those of the last batch."""
+    def write(self, batch: CleanBatch) -> None:
+        """Add rows; their numbers go on from those of the last batch, unless they are kept."""
         for start in range(0, len(batch.geometry), ENCODED_ROWS):
             geometry = batch.geometry[start : start + ENCODED_ROWS]
             attributes = batch.attributes.slice(start, ENCODED_ROWS)
-            rows = encode_rows(geometry, attributes, self._columns, self._first_gid + sum(self._chunk_rows))
+            gids = self._first_gid + sum(self._chunk_rows) + np.arange(len(geometry))
+            if self._keep_numbers:
+                gids = batch.rows[start : start + ENCODED_ROWS]
+            rows = encode_rows(geometry, attributes, self._columns, gids)
             self._note(geometry)
             self._write_rows(offsets_of(rows), rows.buffers()[2])
 

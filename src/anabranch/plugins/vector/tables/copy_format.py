@@ -64,15 +64,15 @@ JSONB_VERSION = pa.scalar(b"\x01", pa.large_binary())
 
 
 def encode_rows(
-    geometry: "Geometries", attributes: pa.RecordBatch, columns: "Sequence[Column]", first_gid: int
+    geometry: "Geometries", attributes: pa.RecordBatch, columns: "Sequence[Column]", gids: "npt.NDArray[np.int64]"
 ) -> pa.Array:
-    """A value of bytes for each row: its number, its geometry as EWKB, then the attributes in the columns' order."""
+    """A value of bytes for each row: its gid, its geometry as EWKB, then the attributes in the columns' order."""
     if len(geometry) == 0:
         return pa.array([], pa.large_binary())
     rows = _Rows(len(geometry))
     rows.add_fixed(">i2", 2 + len(columns))
     rows.add_fixed(">i4", 8)
-    rows.add_fixed(">i8", first_gid + np.arange(len(geometry)))
+    rows.add_fixed(">i8", gids)
     _add_geometry(rows, geometry)
     for column, values in zip(columns, attributes.columns, strict=True):
         try:

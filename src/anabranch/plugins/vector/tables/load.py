@@ -11,8 +11,8 @@ from psycopg.types.json import Jsonb
 
 from anabranch.engine.worker.context import Context
 from anabranch.errors import Interrupted, NotFound, Permanent
-from anabranch.plugins.vector.handler_models import Chunk, PublishedLayer, ShownLayer, StagedTable
-from anabranch.plugins.vector.models import CleanedTable
+from anabranch.plugins.vector.handler_models import ChunkRows, PublishedLayer, ShownLayer, StagedTable
+from anabranch.plugins.vector.models import TableShape
 from anabranch.sql_files import read_statements
 
 __all__ = ["SQL", "copy_chunk", "find_layer", "find_published", "finish_table", "make_table", "may_publish"]
@@ -47,7 +47,7 @@ def may_publish(ctx: Context, collection: str, item: str) -> bool:
     return bool(answer)
 
 
-def make_table(ctx: Context, name: str, table: CleanedTable) -> None:
+def make_table(ctx: Context, name: str, table: TableShape) -> None:
     """Make an empty table; Interrupted when the attempt is not the current one any more."""
     columns = Jsonb([{"name": column.name, "type": column.type} for column in table.columns])
     facts = {"geometry_type": table.geometry_type, "mixed": table.mixed, "has_z": table.has_z, "columns": columns}
@@ -57,7 +57,7 @@ def make_table(ctx: Context, name: str, table: CleanedTable) -> None:
             raise _lost()
 
 
-def copy_chunk(ctx: Context, chunk: Chunk, path: Path) -> int:
+def copy_chunk(ctx: Context, chunk: ChunkRows, path: Path) -> int:
     """Copy a file of rows; returns how many, and 0 where an earlier attempt has copied them."""
     with _fenced(ctx) as connection:
         ((begun,),) = _run(connection, "begin_chunk", table=chunk.table, chunk=chunk.number, rows=chunk.rows)

@@ -8,11 +8,6 @@ are printed. Mended: the imports, the mixins, the handlers, and StageDefinition(
 from anabranch import JobBase
 
 
-class CreateH3BaseJob:
-    job_type = "create_h3_base"
-    stages = [{"number": 1, "name": "generate", "task_type": "h3_base_generate"}]
-
-
 class HelloWorldJob:
     job_type = "hello_world"
     stages = [
@@ -102,11 +97,11 @@ def echo(params: dict) -> dict:
 
 ALL_JOBS = {
     job.job_type: job
-    for job in (CreateH3BaseJob, HelloWorldJob, ProcessRasterV2Job, TaskContractJob, ProcessRasterWorkflow)
+    for job in (HelloWorldJob, ProcessRasterV2Job, TaskContractJob, ProcessRasterWorkflow)
 }
 ALL_HANDLERS = dict.fromkeys(
     (
-        "h3_base_generate", "hello_world_greeting", "hello_world_reply", "validate_raster", "create_cog",
+        "hello_world_greeting", "hello_world_reply", "validate_raster", "create_cog",
         "create_stac_raster", "calculate_tiles", "create_cog_tile", "create_stac_record",
     ),
     echo,

@@ -1,0 +1,3 @@
+"""H3: grids of cells, and statistics of rasters in them."""
+
+PLUGIN_MODULES = ("handlers", "base")

@@ -1,0 +1,68 @@
+"""Functions on polygons and rasters that run in the sandbox: JSON in, JSON out (decision 011)."""
+
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.ma  # numpy imports it at its first use, which would be in each call
+import pyarrow as pa
+import shapely
+from pydantic import BaseModel, validate_call
+from rasterio._err import CPLE_BaseError  # rasterio raises it where GDAL fails; it has no public name
+from rasterio.errors import RasterioError
+
+from anabranch.errors import Permanent
+from anabranch.plugins.vector.models import MAX_SAMPLES
+from anabranch.plugins.vector.tables.chunk_writer import write_part
+from anabranch.plugins.zonal.models import BandStatistics, Measured, columns_of
+from anabranch.plugins.zonal.settings import ZonalSettings
+from anabranch.plugins.zonal.statistics import Progress
+from anabranch.plugins.zonal.statistics import measure as measure_polygons
+
+if TYPE_CHECKING:
+    from anabranch.plugins.zonal.statistics import Mask
+
+__all__ = ["in_sandbox", "measure"]
+
+
+def in_sandbox(work: Callable[..., BaseModel]) -> Callable[..., object]:
+    """Check the arguments and return the result as JSON; errors of libraries become Permanent, with the file's name."""
+    checked = validate_call(work)
+
+    @wraps(work)
+    def call(**given: object) -> object:
+        try:
+            return checked(**given).model_dump(mode="json")
+        except (RasterioError, CPLE_BaseError, shapely.errors.ShapelyError, RuntimeError) as error:
+            raise Permanent(
+                f"{Path(str(given.get('raster'))).name} can't be processed: {error}",
+                code="zonal.library",
+                remedy="Verify the raster with `anabranch verify`; report a bug if it is as it was published.",
+            ) from error
+
+    return call
+
+
+@in_sandbox
+def measure(
+    raster: Path, polygons: Path, folder: Path, wanted: BandStatistics, settings: ZonalSettings, *, progress: Progress
+) -> Measured:
+    """Write the rows of polygons with their statistics; `polygons` is an Arrow file of gids and WKB."""
+    with pa.memory_map(str(polygons)) as file:
+        table = pa.ipc.open_file(file).read_all()
+        gids, geometry = table["gid"].to_numpy(), shapely.from_wkb(table["geometry"].to_numpy())
+    found = measure_polygons(raster, geometry, wanted, settings.zonal_memory_mb, progress)
+    part = write_part(folder, columns_of(wanted.statistics), gids, geometry, found.columns)
+    return Measured(
+        **dict(part),
+        outside=int(found.outside.sum()),
+        outside_gids=_sample(gids, found.outside),
+        without_data=int(found.without_data.sum()),
+        without_data_gids=_sample(gids, found.without_data),
+    )
+
+
+def _sample(gids: "np.typing.NDArray[np.int64]", chosen: "Mask") -> tuple[int, ...]:
+    return tuple(gids[chosen][:MAX_SAMPLES].tolist())
