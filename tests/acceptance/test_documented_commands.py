@@ -44,12 +44,8 @@ PRINTED = {
     "docs/howto/access.md": ["anb_", "nightly import", "process_raster", "revoked"],
     "docs/howto/approvals.md": ['"item": "atlas"', '"why": "blurred"', "gate.signalled"],
     "docs/howto/catalog-a-container.md": ['"published": ', '"code": "raster.crs_missing"', "stac.register_items"],
-<<<<<<< HEAD
     "docs/howto/export-vectors.md": ["springs.pmtiles", '"action": "withdraw"', '"table": "geo.springs"', "wells_2"],
-=======
     H3: ['"id": "austria_6"', "publication 1, asset data", "h3.measure_cells"],
-    "docs/howto/export-vectors.md": ["springs.pmtiles", '"action": "withdraw"', '"table": "geo.springs"'],
->>>>>>> b59b2618bb52c7c518fd950c5484a3c387ad397d
     "docs/howto/list-a-container.md": ['"source": "bronze://inventory/north.tif"', "storage.total_inventory"],
     "docs/howto/ingest-stac.md": ['"changed": 1', "scene-1", "stac.load_items"],
     "docs/howto/publish-a-collection.md": ["raster.crs_missing", "raster.convert_rasters", '"changed": 2'],

@@ -56,17 +56,10 @@ class Loading:
     def make(self, ctx: Context) -> None:
         """Make the table."""
         written = self._written
-<<<<<<< HEAD
         facts: dict[str, Any] = {"geometry_type": "Point", "mixed": False, "has_z": False, "columns": COLUMNS}
         facts |= {"rows": written.rows, "bounds": written.bounds, "sha256": written.sha256}
         facts |= {"chunks": written.chunks, "chunk_rows": written.chunk_rows}
         make_table(ctx, TABLE, CleanedTable(layer="towns", family=Family.POINT, **facts))
-=======
-        facts: dict[str, Any] = {name: getattr(written, name) for name in ("rows", "bounds", "chunks", "chunk_rows")}
-        kind: dict[str, Any] = {"family": Family.POINT, "geometry_type": "Point", "mixed": False, "has_z": False}
-        table = CleanedTable(layer="towns", columns=COLUMNS, sha256=written.sha256, **kind, **facts)
-        make_table(ctx, TABLE, table)
->>>>>>> 1e1e14c3bb5b82b5dbbcd450d02d65144030decb
 
     def copy(self, ctx: Context, number: int = 0, path: Path | None = None) -> int:
         """Copy one of the files of rows."""

@@ -42,11 +42,8 @@ from anabranch.plugins.vector.collections.handlers import (
     refuse_files,
 )
 from anabranch.plugins.vector.exports.handlers import export_layer, show_layer
-<<<<<<< HEAD
 from anabranch.plugins.vector.handlers import load_chunk
-=======
 from anabranch.plugins.zonal.handlers import finish, measure, plan
->>>>>>> b59b2618bb52c7c518fd950c5484a3c387ad397d
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.nodes import EndNode
 from anabranch.workflows.python import WorkflowFunction

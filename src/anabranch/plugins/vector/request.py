@@ -9,21 +9,13 @@ from anabranch.geo.crs_codes import check_crs
 from anabranch.plugins.stac.names import require_collection_id, require_item_id
 from anabranch.plugins.vector.models import ReadOptions
 
-<<<<<<< HEAD
-__all__ = ["Mode", "PublishOptions", "VectorRequest"]
-=======
-__all__ = ["Mode", "VectorRequest", "check_table"]
->>>>>>> b59b2618bb52c7c518fd950c5484a3c387ad397d
+__all__ = ["Mode", "PublishOptions", "VectorRequest", "check_table"]
 
 Mode = Literal["replace", "append"]
 # Room for what is added to it: the name of a layer is the caller's, that of a table ours.
 TABLE = re.compile(r"[a-z_][a-z0-9_]{0,39}", re.ASCII)
 
 
-<<<<<<< HEAD
-class PublishOptions(ReadOptions):
-    """How files are read, the time of their data, and the collection that their items join."""
-=======
 def check_table(name: str | None) -> str | None:
     """The name of a table, for validators of requests; ValueError says what is wrong with it."""
     if name is not None and not TABLE.fullmatch(name):
@@ -34,9 +26,8 @@ def check_table(name: str | None) -> str | None:
     return name
 
 
-class VectorRequest(ReadOptions):
-    """A caller's request for a vector file: the inputs of its workflow."""
->>>>>>> b59b2618bb52c7c518fd950c5484a3c387ad397d
+class PublishOptions(ReadOptions):
+    """How files are read, the time of their data, and the collection that their items join."""
 
     collection: str
     datetime: AwareDatetime | None = None
