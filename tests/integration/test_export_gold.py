@@ -11,10 +11,12 @@ import pyogrio
 import pytest
 from shapely import Point
 
+from anabranch.adapters.postgres.connect import Role, connect
 from anabranch.canonical import Json
 from anabranch.engine.model import JobState
 from anabranch.engine.read_models import JobDetail
 from anabranch.errors import InputError
+from anabranch.plugins.stac.catalog import By, act
 from tests.support.stack import Stack, open_stack
 from tests.support.waiting import PATIENCE_SECONDS
 
@@ -116,6 +118,11 @@ async def test_p5_an_unchanged_layer_stays_and_another_format_is_added(
     assert sorted(shown_item(catalog_url)["assets"]) == ["data", "report"]
     more = result_of(await stack.run("export_gold", layer="towns"))
     assert (more["rows"], more["changed"]) == (3, 1)
+
+    with connect(catalog_url, Role.HANDLER) as connection:
+        act(connection, "rollback", "process_vector", "towns", By(actor="ann", reason="too many"), number=3)
+    assert ask(catalog_url, "select count(*) from geo.towns") == [(2,)]
+    assert set(FORMATS) < set(shown_item(catalog_url)["assets"])  # the files of these rows
 
 
 async def test_an_export_is_refused_by_name(stack: Stack, tmp_path: Path) -> None:

@@ -23,8 +23,10 @@ from anabranch.plugins.vector.exports.csv_wkt import verify_csv, write_csv
 from anabranch.plugins.vector.exports.expected import Expected, expect
 from anabranch.plugins.vector.exports.flatgeobuf import verify_flatgeobuf, write_flatgeobuf
 from anabranch.plugins.vector.exports.geoparquet import verify_geoparquet, write_geoparquet
+from anabranch.plugins.vector.exports.models import ExportFormat, ExportOptions
 from anabranch.plugins.vector.exports.plain_types import as_text
 from anabranch.plugins.vector.exports.pmtiles import choose_max_zoom, verify_pmtiles, write_pmtiles
+from anabranch.plugins.vector.exports.write_exports import write_exports
 from anabranch.plugins.vector.models import Column, ColumnType
 from anabranch.plugins.vector.tables.copy_format import HEADER, TRAILER
 from tests.support.copy_rows import columns_of, make_batch, write_rows
@@ -283,3 +285,23 @@ def test_rows_without_a_geometry_are_kept(tmp_path: Path) -> None:
     verify_geoparquet(write_geoparquet(source, (), tmp_path / "rows.parquet"), expected)
     verify_csv(write_csv(source, (), tmp_path / "rows.csv"), expected)
     assert np.isnan(shapely.bounds(geopandas.read_parquet(tmp_path / "rows.parquet").geometry.to_numpy())[0]).all()
+
+
+@pytest.mark.parametrize("geometry", ["POINT Z ({} 50 3)", "MULTIPOLYGON Z ((({0} 50 1, 8 50 2, 8 51 3, {0} 50 1)))"])
+def test_all_formats_of_one_layer_are_written_the_same_way_each_time(tmp_path: Path, geometry: str) -> None:
+    shapes = [geometry.format(x) for x in (7, 7.5, 7.5)]
+    source = write_source(tmp_path, shapes, {"text": ["a", "b", None]})
+    formats: tuple[ExportFormat, ...] = ("geoparquet", "flatgeobuf", "pmtiles", "csv")
+    kind = "Point Z" if geometry.startswith("POINT") else "MultiPolygon Z"
+    columns = columns_of(ColumnType.TEXT)
+    options = ExportOptions(layer="_2024", geometry_type=kind, columns=columns, formats=formats, max_zoom=5)
+
+    def write(name: str) -> dict[str, bytes]:
+        (tmp_path / name).mkdir()
+        made = write_exports(source, tmp_path / name, options, lambda *_: None)
+        assert (made.rows, made.max_zoom) == (3, 5)
+        return {file: (tmp_path / name / file).read_bytes() for file in made.files.values()}
+
+    first = write("one")
+    assert list(first) == ["2024.parquet", "2024.fgb", "2024.pmtiles", "2024.csv"]
+    assert write("other") == first
