@@ -4,6 +4,7 @@ import csv
 import gzip
 import json
 import os
+import shutil
 import zipfile
 from dataclasses import dataclass
 from functools import partial
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psycopg
 import pyarrow as pa
 import pyogrio
 import pyproj
@@ -22,6 +24,7 @@ from anabranch.plugins.vector.convert import convert
 from anabranch.plugins.vector.exports.copy_reader import read_rows
 from anabranch.plugins.vector.models import CleanedTable, ColumnType, Family, LayerReport, ReadOptions
 from anabranch.plugins.vector.settings import VectorSettings
+from tests.support.stack import open_stack
 
 ROOT = Path(os.environ.get("DEBIAN_DATA", "/"))  # where the packages are installed, or unpacked by `dpkg-deb -x`
 LISTED = Path(__file__).parents[1] / "data" / "real_vectors.csv"
@@ -76,7 +79,7 @@ def stage(file: Real, folder: Path) -> Path:
     return folder / f"{path.stem}.zip"
 
 
-@pytest.mark.parametrize("file", FILES, ids=[file.path for file in FILES])
+@pytest.mark.parametrize("file", FILES, ids=[f"{file.path}{file.crs}" for file in FILES])
 def test_v1_a_real_file_is_read_exactly_or_refused(file: Real, tmp_path: Path) -> None:
     source, folder = stage(file, tmp_path), tmp_path / "out"
     folder.mkdir()
@@ -148,3 +151,32 @@ def alike(first: Any, second: Any) -> Any:
     measures = (shapely.area, shapely.length, shapely.get_num_coordinates)
     near = np.isclose(shapely.bounds(first), shapely.bounds(second), atol=TOLERANCE_DEGREES, rtol=0).all(axis=1)
     return near & np.all([np.isclose(of(first), of(second), atol=TOLERANCE_DEGREES) for of in measures], axis=0)
+
+
+PUBLISHED = (
+    "nc.gpkg",
+    "world.gpkg",
+    "naturalearth_lowres.shp",
+    "cycle_hire.geojson",
+    "KML_Samples.kml.gz",
+    "airports.gml",
+)
+
+
+@pytest.mark.postgres
+async def test_v3_real_files_are_published_with_all_their_rows(catalog_url: str, tmp_path: Path) -> None:
+    bronze = tmp_path / "bronze" / "in"
+    bronze.mkdir(parents=True)
+    chosen = {Path(file.path).name: file for file in FILES if not file.outcome.startswith("vector.")}
+    async with open_stack(catalog_url, tmp_path, []) as stack:
+        for name in PUBLISHED:
+            source, given = stage(chosen[name], tmp_path), {"crs": chosen[name].crs} if chosen[name].crs else {}
+            shutil.copy(source, bronze)
+            job = await stack.run("process_vector", source=f"bronze://in/{source.name}", **given)
+            assert job.job.error is None, job.job.error
+            result: Any = job.job.result  # as the workflow's output says
+            views = [output["href"] for output in result["outputs"] if output["kind"] == "table"]
+            with psycopg.connect(catalog_url) as connection:
+                shown = [connection.execute(f"select count(*) from {view}".encode()).fetchone() for view in views]
+            written = [int(layer.rpartition("/")[2]) for layer in chosen[name].outcome.split("; ")]
+            assert sum(rows for (rows,) in filter(None, shown)) == sum(written)

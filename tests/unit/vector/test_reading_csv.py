@@ -9,6 +9,8 @@ import shapely
 from hypothesis import given
 from hypothesis import strategies as st
 
+from anabranch.errors import Permanent
+from anabranch.plugins.vector.convert import convert
 from anabranch.plugins.vector.models import ReadOptions
 from anabranch.plugins.vector.reading.csv.open_csv import open_csv
 from anabranch.plugins.vector.settings import VectorSettings
@@ -206,6 +208,13 @@ def test_a_header_alone_can_be_opened(layers: Open, tmp_path: Path) -> None:
     for text in ("lat,lon,n", "lat,lon,n\n"):
         (layer,) = layers(write(tmp_path / "a.csv", text))
         assert (layer.features, read_all(layer).rows, layer.schema.names) == (0, [], ["n"])
+
+
+def test_a_header_alone_is_refused_when_it_is_cleaned(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", "lat,lon,n\n")
+    with pytest.raises(Permanent) as refused:
+        convert(path, tmp_path, ReadOptions(), VectorSettings(), None, lambda *_: None)
+    assert (refused.value.code, refused.value.message) == ("vector.no_features", "the layer a has no features")
 
 
 def test_given_crs_and_delimiter_are_used(layers: Open, tmp_path: Path) -> None:

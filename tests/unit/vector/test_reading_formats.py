@@ -222,3 +222,18 @@ def test_zero_rows_can_be_opened(layers: Open, tmp_path: Path) -> None:
     for name in ("a.gpkg", "a.fgb", "a.geojson", "a.parquet"):
         (layer,) = layers(write_frame(make_frame().iloc[:0], tmp_path / name))
         assert read_all(layer).rows == []
+
+
+def test_gml_of_any_application_schema_is_read(layers: Open, tmp_path: Path) -> None:
+    """INSPIRE's documents have their own root, in a namespace of their own."""
+    path = tmp_path / "a.gml"
+    path.write_text(
+        '<base:SpatialDataSet xmlns:base="urn:x-inspire:specification:gmlas:BaseTypes:3.2" xmlns:ad="urn:ad" '
+        'xmlns:gml="http://www.opengis.net/gml/3.2"><base:member><ad:Address gml:id="a1"><ad:place><gml:Point '
+        'gml:id="p1" srsName="urn:ogc:def:crs:EPSG::4258"><gml:pos>52.3 4.9</gml:pos></gml:Point></ad:place>'
+        "<ad:street>Dam</ad:street></ad:Address></base:member></base:SpatialDataSet>"
+    )
+    (layer,) = layers(path)
+    content = read_all(layer)
+    assert (layer.name, layer.crs, content.shapes) == ("Address", "EPSG:4258", ["POINT (4.9 52.3)"])
+    assert content.attributes[0]["street"] == "Dam"

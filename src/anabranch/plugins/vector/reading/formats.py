@@ -147,7 +147,7 @@ def _identify_xml(head: bytes) -> VectorFormat:
     local = name.rpartition("/")[2]
     if local == "kml":
         return KML
-    if _GML_ROOT.search(name) or (local == "FeatureCollection" and b"opengis.net/gml" in head):
+    if _GML_ROOT.search(name) or (local != "schema" and b"opengis.net/gml" in head):  # of any application schema
         return GML
     return VectorFormat("XML", f"an XML file of another kind, <{show_text(local)}>", remedy=_CONVERT)
 
