@@ -8,7 +8,7 @@ from anabranch.plugins.stac.facts import Footprint, Source, Table, TableColumn, 
 from anabranch.plugins.stac.facts import Output as ItemOutput
 from anabranch.plugins.vector.handler_models import FinishParams, Output, ShownLayer, StagedTable
 
-__all__ = ["describe_item", "table_output"]
+__all__ = ["EPOCH", "OURS", "Bounds", "describe_item", "draw_box", "table_output"]
 
 TABLE_TYPE = "application/vnd.postgis.table"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -38,7 +38,7 @@ def describe_item(params: FinishParams, table: StagedTable, item_id: str) -> Vec
         datetime=params.datetime,
         start_datetime=None if params.datetime else EPOCH,
         end_datetime=None if params.datetime else datetime.fromisoformat(params.plan.modified),
-        footprint=Footprint(type="Polygon", coordinates=[_ring(bounds)]),
+        footprint=Footprint(type="Polygon", coordinates=[draw_box(bounds)]),
         bbox=bounds,
         outputs=[ItemOutput(**report.model_dump(), asset="report", name="report.json")],
         source=Source(sha256=params.cleaned.sha256, name=params.plan.name),
@@ -78,7 +78,7 @@ def _unite(one: Bounds, other: Bounds) -> Bounds:
     return min(one[0], other[0]), min(one[1], other[1]), max(one[2], other[2]), max(one[3], other[3])
 
 
-def _ring(bounds: Bounds) -> list[list[float]]:
+def draw_box(bounds: Bounds) -> list[list[float]]:
     """The outline of a box; that of a point or a straight line is widened, since it must have an area."""
     west, south, east, north = bounds
     if east - west < MIN_SIDE_DEGREES:
