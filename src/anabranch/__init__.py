@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from anabranch.engine.model import Checkpoint
+    from anabranch.engine.worker.geo_library import PublishedTable
     from anabranch.engine.worker.handler import (
         Context,
         HandlerContext,
@@ -69,6 +70,7 @@ __all__ = [
     "JobDeclaration",
     "NotFound",
     "Permanent",
+    "PublishedTable",
     "Resource",
     "ResourceNotFoundError",
     "Retry",
@@ -101,6 +103,7 @@ _HOMES = (
     "anabranch.workflows.stages",
     "anabranch.engine.worker.handler",
     "anabranch.engine.model",
+    "anabranch.engine.worker.geo_library",
     "anabranch.workflows.work",
     "anabranch.workflows.python",
     "anabranch.workflows.inputs",

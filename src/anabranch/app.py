@@ -33,6 +33,7 @@ from anabranch.engine.worker.scratch import clear_scratch, make_scratch
 from anabranch.engine.worker.worker import Worker
 from anabranch.errors import AnabranchError, Denied, Unavailable
 from anabranch.item_actions import CONNECTIONS as PUBLISHING
+from anabranch.plugins.vector.user_tables.open import open_geo_library
 from anabranch.settings import Settings, forget, plugin_settings
 from anabranch.storage.audit import PurgedObjects
 from anabranch.storage.large_results import Results
@@ -145,6 +146,7 @@ def handler_resources(settings: Settings, database_url: str, scratch: Path) -> H
         settings.source_cache_mb * 2**20,
         plugin_settings(settings),
         settings.signing_key_file,
+        open_geo_library,
     )
 
 

@@ -63,6 +63,7 @@ PRINTED = {
     "docs/howto/vectors.md": ['"name":"Old mill"', "shows the content of publication 1", "vector.load_chunk"],
     "docs/howto/sync-a-folder.md": ['"published": ', '"code": "raster.crs_missing"', "storage.compare_folder"],
     "examples/batch_folder/README.md": ["the level 'n/a' is no number", "batch=may", "readings/oder.csv"],
+    "examples/buffer_and_join/README.md": ["1 passed", '"id": "city_park_reach"', '"rows": 2', "500 m", "replace"],
     "examples/own_handler/README.md": ["2 passed", '"mean": ', '"collection": "ndvi"'],
     "examples/plugin_package/README.md": ['"u4pruy"', '"u33dbb"'],
     "examples/python_stages/README.md": ['"area_km2": 510065'],

@@ -410,10 +410,13 @@ def test_e5_the_handler_role_publishes_and_touches_nothing_else(
                       and has_function_privilege('anabranch_handler', oid, 'execute') order by 1"""
     names = [name for (name,) in login.execute(callable_)]
     assert names == [
+        "adopt_table",
         "begin_chunk",
         "change_items",
         "ensure_collection",
+        "find_adopted",
         "find_foreign",
+        "find_layer",
         "find_made_from",
         "find_origin",
         "find_provenance",

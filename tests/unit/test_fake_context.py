@@ -1,12 +1,14 @@
 """What a plugin's author tests handlers with."""
 
+import sys
 from pathlib import Path
 
 import pytest
 from pydantic import BaseModel
 
-from anabranch.errors import ContractViolationError, Interrupted
+from anabranch.errors import ContractViolationError, Interrupted, Permanent
 from anabranch.plugins.demo.phases import work_in_phases
+from anabranch.plugins.vector.user_tables.open import open_geo_library
 from anabranch.testing import FakeContext
 
 
@@ -40,3 +42,14 @@ def test_settings_are_found_by_their_model(tmp_path: Path) -> None:
 def test_there_is_no_database(tmp_path: Path) -> None:
     with pytest.raises(ContractViolationError, match=r"ctx\.database"):
         FakeContext(tmp_path).database()
+    with pytest.raises(ContractViolationError, match=r"ctx\.geo: .* no database"):
+        FakeContext(tmp_path).geo.scratch_table("parks")
+
+
+def test_tables_are_published_only_where_the_packages_for_it_are_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "anabranch.plugins.vector.user_tables.library", None)
+    with pytest.raises(Permanent) as refused:
+        open_geo_library(FakeContext(tmp_path))
+    assert "anabranch[postgres,stac,vector]" in refused.value.remedy

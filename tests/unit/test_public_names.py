@@ -16,8 +16,8 @@ from anabranch.errors import NotFound
 PUBLIC = {
     "anabranch": "AnabranchError BusinessLogicError Checkpoint Conflict Context ContractViolationError"
     " DatabaseError DefinitionError HandlerContext HandlerResult Input InputError Interrupted Job JobBase"
-    " JobDeclaration NotFound Permanent Resource ResourceNotFoundError Retry ServiceBusError TaskContext TaskError"
-    " TaskExecutionError TaskSpec Throttled Transient Unavailable ValidationError choose end expr fan_in gate"
+    " JobDeclaration NotFound Permanent PublishedTable Resource ResourceNotFoundError Retry ServiceBusError TaskContext"
+    " TaskError TaskExecutionError TaskSpec Throttled Transient Unavailable ValidationError choose end expr fan_in gate"
     " handler item register_handler register_job task wait workflow workflow_named",
     "anabranch.testing.clock": "Clock SteppedClock",
     "anabranch.testing.postgres": "Databases catalog_template catalog_url clock database_url databases"

@@ -36,7 +36,7 @@ class _Link:
 class FakeContext(Context):
     """The context of one attempt: real tiers, scratch and work files in a folder; progress and checkpoints are kept.
 
-    `settings` are those of plugins. `ctx.database()` raises: publish to a real PostgreSQL in such a test.
+    `settings` are those of plugins. `ctx.database()` and `ctx.geo` raise: use a real PostgreSQL in such a test.
     """
 
     def __init__(

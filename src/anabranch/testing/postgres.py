@@ -116,6 +116,7 @@ def clock(database_url: str) -> Iterator[Clock]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "postgres: needs a PostgreSQL server.")
     given = getattr(config, "workerinput", None)
     config.stash[SHARED] = SharedCluster(Path(given["anabranch_cluster"])) if given else SharedCluster.make()
 

@@ -39,14 +39,15 @@ declare
 begin
     for _routine in
         select p.oid::regprocedure as name, p.provolatile <> 'v' as reads, p.proname = any('{
-                   act_on_publications, add_event, answer_reports, count_endings, drop_layer_table, end_wait, end_waits,
-                   expire_sessions, find_room, fold_running, free_held, keep_lane, lock_catalog, lock_collection,
-                   lock_key, lock_lane, lock_objects, lock_running, make_right, note_kept, open_lane, open_wait,
-                   rebuild_items, record_collection, record_visibility, release, remove_claims, remove_due,
-                   replace_view, ripen, set_job, set_node, show_items, show_tables, take_due, tick, try_again,
-                   watch}') as part,
+                   act_on_publications, add_event, answer_reports, count_endings, create_layer_table,
+                   drop_layer_table, end_wait, end_waits, expire_sessions, find_room, fold_running, free_held,
+                   keep_lane, lock_catalog, lock_collection, lock_key, lock_lane, lock_objects, lock_running,
+                   make_right, note_kept, open_lane, open_wait, rebuild_items, record_collection, record_visibility,
+                   release, remove_claims, remove_due, replace_view, ripen, set_job, set_node, show_items,
+                   show_tables, take_due, tick, try_again, watch}') as part,
                p.proname = any('{
-                   begin_chunk, change_items, ensure_collection, find_asset, find_foreign, find_layer,
+                   adopt_table, begin_chunk, change_items, ensure_collection, find_adopted, find_asset, find_foreign,
+                   find_layer,
                    finish_layer_table, find_made_from, find_origin, find_provenance,
                    find_shown, hold_attempt, is_related, keep_publications, list_documents, list_extents, list_failures,
                    list_files, make_layer_table, now, publish_items, remove_collection, replace_extent}') as handlers

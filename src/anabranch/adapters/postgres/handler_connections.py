@@ -61,8 +61,12 @@ class HandlerConnections:
 
     def __del__(self) -> None:
         """Close what was kept."""
-        for kept in self._kept:
-            kept.close()
+        self.close()
+
+    def close(self) -> None:
+        """Close what was kept for the next burst."""
+        while self._kept:
+            self._kept.pop().close()
 
     def __call__(self) -> "AbstractContextManager[Connection[TupleRow]]":
         """A connection for a user's work in schema geo."""

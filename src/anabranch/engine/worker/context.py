@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 from anabranch.canonical import Json, JsonObject, decode, encode
 from anabranch.engine.model import Attempt, Checkpoint, ProgressReport
+from anabranch.engine.worker.geo_library import GeoLibrary
 from anabranch.engine.worker.handler_resources import NO_RESOURCES, Connections, HandlerResources
 from anabranch.errors import ContractViolationError, Permanent
 from anabranch.manifests.signing_key import SigningKey
@@ -219,6 +220,11 @@ class Context:
     def catalog(self) -> AbstractContextManager[Any]:  # as above
         """The same for plugins that publish: it may record publications, and change nothing else."""
         return self._resources.database.publishing()
+
+    @property
+    def geo(self) -> GeoLibrary:
+        """Publishes tables that this handler made in schema `geo` by `database`."""
+        return self._resources.open_geo(self)
 
     @property
     def pool(self) -> Connections:

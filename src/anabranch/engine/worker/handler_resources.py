@@ -5,13 +5,17 @@ from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pydantic import BaseModel
 
+from anabranch.engine.worker.geo_library import GeoLibrary
 from anabranch.errors import ContractViolationError
 from anabranch.storage.source_cache import Sources
 from anabranch.storage.tiers import Storage
+
+if TYPE_CHECKING:
+    from anabranch.engine.worker.context import Context
 
 __all__ = ["NO_RESOURCES", "Connections", "HandlerResources", "NoDatabase"]
 
@@ -29,11 +33,16 @@ class Connections(Protocol):
         """The same as the first for async handlers."""
 
 
+def _no_geo(_: "Context") -> GeoLibrary:
+    raise ContractViolationError("ctx.geo: the process that runs this handler was given no database")
+
+
 @dataclass
 class HandlerResources:
-    """Storage, connections to the database, a cache of sources, the settings of plugins, and the key that signs.
+    """Storage, connections to the database, a cache of sources, the settings of plugins, the key that signs, and what
+    publishes tables.
 
-    Secrets travel in it and not by the environment. Both functions must be such as can be pickled; the cache is a
+    Secrets travel in it and not by the environment. All functions must be such as can be pickled; the cache is a
     folder that processes of a machine share.
     """
 
@@ -43,6 +52,7 @@ class HandlerResources:
     cache_bytes: int
     settings: Sequence[BaseModel] = field(default=(), repr=False)
     signing_key: Path | None = None
+    open_geo: "Callable[[Context], GeoLibrary]" = field(default=_no_geo, repr=False)
 
     def __getstate__(self) -> dict[str, object]:
         """Open stores stay in their process."""

@@ -20,7 +20,7 @@ from anabranch.strict_model import StrictModel
 if TYPE_CHECKING:
     from anabranch.plugins.stac.catalog import Publication, Work
 
-__all__ = ["build_publications", "ensure_collection", "register_item", "register_items"]
+__all__ = ["build_publications", "ensure_collection", "publish_items", "register_item", "register_items"]
 
 MAX_ITEMS = 10_000
 
@@ -114,7 +114,7 @@ def register_items(params: ItemsParams, ctx: Context) -> ItemsResult:
         kept.extend(_leave_out_same(params, batch, ctx))
         ctx.progress(len(references), None, "items are valid")
     with ctx.catalog() as connection, connection.transaction():  # the collection and its items, or nothing
-        changed = _publish(connection, params, kept, ctx)
+        changed = publish_items(connection, params, kept, ctx)
     return ItemsResult(items=references, changed=len(changed))
 
 
@@ -137,7 +137,7 @@ def _leave_out_same(params: ItemsParams, batch: "list[Publication]", ctx: Contex
     return [publication for publication in batch if publication.id not in same]
 
 
-def _publish(
+def publish_items(
     connection: "Work", params: ItemsParams, publications: "Iterable[Publication]", ctx: Context
 ) -> Sequence[str]:
     """The ids that changed; a collection is created only where it is missing or something is said of it."""

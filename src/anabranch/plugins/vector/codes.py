@@ -7,6 +7,22 @@ __all__ = ["CODES"]
 
 # fmt: off
 CODES: tuple[Code, ...] = (
+    Code("geo.arguments", Kind.TASK, "An argument of `ctx.geo` can't be used.", "Correct the handler's call; the message names the argument."),
+    Code("geo.changed", Kind.TASK, "The table was dropped or changed while it was published.", "Publish it when nobody changes it any more."),
+    Code("geo.column_name", Kind.TASK, "A column of the table has a name that a layer's can't have.", "Use small letters a to z, digits and underscores; `geom` is the geometry."),
+    Code("geo.column_type", Kind.TASK, "A column of the table has a type that a layer can't hold.", "Cast it: to text, or an array by `to_jsonb`."),
+    Code("geo.geometry_column", Kind.TASK, "The table has no geometry column, or several.", "Create it with one column of the type geometry."),
+    Code("geo.geometry_type", Kind.TASK, "The geometries of the table are not all points, all lines or all polygons.", "Use ST_CollectionExtract or ST_CurveToLine, or publish a table for each kind."),
+    Code("geo.gid", Kind.TASK, "The column `gid` of the table does not number its rows.", "Leave the column out, or name it otherwise: rows without it are numbered."),
+    Code("geo.in_use", Kind.TASK, "Views depend on the table, which leaves when it is published.", "Drop them, and build them on the published layer."),
+    Code("geo.invalid", Kind.TASK, "The table has invalid geometries.", "Use ST_MakeValid, and ST_CollectionExtract for the parts of one kind."),
+    Code("geo.no_geometry", Kind.TASK, "Rows of the table have no geometry, or an empty one.", "Delete these rows."),
+    Code("geo.no_rows", Kind.TASK, "The table has no rows.", "Publish a table with rows."),
+    Code("geo.no_table", Kind.TASK, "There is no such table in schema `geo`.", "Create it with `ctx.database()`, in a `with` that has ended."),
+    Code("geo.not_a_table", Kind.TASK, "The table is not an ordinary table of your handlers.", "Copy the rows: `create table … as select …`, without policies and partitions."),
+    Code("geo.not_installed", Kind.TASK, "The packages that publish tables are not installed where the handler runs.", "Install them with pip install 'anabranch[postgres,stac,vector]'."),
+    Code("geo.outside", Kind.TASK, "Geometries of the table are not on Earth.", "Check that the SRID is right and x is the longitude; cut shapes at the antimeridian."),
+    Code("geo.srid", Kind.TASK, "The geometries of the table are not in EPSG:4326, or their SRID is unknown.", "Use ST_Transform; where the SRID is missing, set it first by ST_SetSRID."),
     Code("vector.append_columns", Kind.TASK, "The columns or geometries of the file are not those of the layer that rows are added to.", "Send a file with the same columns, or publish it under another `table`, or with `mode` replace."),
     Code("vector.append_layers", Kind.TASK, "The file has several layers, and rows can be added from one.", "Choose one with `layer`."),
     Code("vector.archive", Kind.TASK, "The ZIP archive can't be used: it holds no vector file or several, or exceeds a limit.", "Send an archive with Shapefiles, a file geodatabase, or one file of another format; the message names what is wrong."),

@@ -9,7 +9,7 @@ from anabranch.plugins.stac.facts import Output as ItemOutput
 from anabranch.plugins.vector.handler_models import FinishParams, Output, ShownLayer, StagedTable
 from anabranch.plugins.vector.models import Bounds
 
-__all__ = ["EPOCH", "OURS", "describe_item", "outline", "table_output"]
+__all__ = ["EPOCH", "OURS", "Bounds", "describe_item", "outline", "table_output"]
 
 TABLE_TYPE = "application/vnd.postgis.table"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -30,3 +30,41 @@ set local statement_timeout = 0
 
 -- name: hold_attempt
 select app.hold_attempt(%(job_id)s, %(node)s, %(attempt)s, %(lane)s, %(place)s, %(token)s)
+
+-- name: find_adopted
+select app.find_adopted(%(table)s, %(job_id)s)
+
+-- name: find_user_table
+-- A relation in schema geo as its users see it, with its columns; `code` is the type's name, where PostgreSQL has it.
+select c.relkind::text as kind, pg_get_userbyid(c.relowner) = current_user as is_own, c.relrowsecurity as has_policies,
+       exists (select from pg_inherits i where i.inhparent = c.oid) as has_children,
+       (select coalesce(jsonb_agg(jsonb_build_object(
+                   'name', a.attname, 'type', format_type(a.atttypid, a.atttypmod),
+                   'code', case when t.typnamespace = 'pg_catalog'::regnamespace then t.typname
+                                when t.oid = 'public.geometry'::regtype then 'geometry' end,
+                   'description', col_description(c.oid, a.attnum)) order by a.attnum), '[]')
+          from pg_attribute a join pg_type t on t.oid = a.atttypid
+         where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped) as columns
+  from pg_class c
+ where c.relnamespace = 'geo'::regnamespace and c.relname = %(table)s
+
+-- name: measure_geometries
+-- What is in the geometry column of a user's table, read as the user.
+select count(*) as rows, count(*) filter (where g.geom is null or public.st_isempty(g.geom)) as missing,
+       coalesce(array_agg(distinct public.st_srid(g.geom)) filter (where g.geom is not null), '{{}}') as srids,
+       coalesce(array_agg(distinct substr(public.st_geometrytype(g.geom), 4)) filter (where g.geom is not null), '{{}}') as types,
+       count(*) filter (where not (public.st_xmin(g.geom) >= -180 and public.st_xmax(g.geom) <= 180
+                                   and public.st_ymin(g.geom) >= -90 and public.st_ymax(g.geom) <= 90)) as outside,
+       count(*) filter (where not public.st_isvalid(g.geom)) as invalid,
+       coalesce(bool_or(public.st_zmflag(g.geom) >= 2), false) as has_z, public.postgis_lib_version() as postgis
+  from (select t.{geometry} as geom from geo.{table} t) g
+
+-- name: let_owner_read
+grant select on geo.{table} to anabranch_owner
+
+-- name: drop_user_table
+drop table if exists geo.{table}
+
+-- name: adopt_table
+select * from app.adopt_table(%(source)s, %(table)s, %(job_id)s, %(geometry)s, %(geometry_type)s, %(has_z)s, %(has_gid)s,
+                              %(columns)s)

@@ -128,14 +128,14 @@ class _Page:
         top = self._add(inside + 2 if boxes else 1)
         for item in row:
             if item < self.grid.vertices:
-                self._draw_box(item, top, inside)
+                self._outline(item, top, inside)
             elif item in self.labels:
                 self._write(top, self.middle[item] - columns(self.labels[item]) // 2, self.labels[item])
             else:
                 for line in range(top, len(self.lines)):
                     self._write(line, self.middle[item], "│")
 
-    def _draw_box(self, item: int, top: int, inside: int) -> None:
+    def _outline(self, item: int, top: int, inside: int) -> None:
         half = (self.widths[item] - 3) // 2
         left, across = self.middle[item] - half, "─" * (2 * half - 1)
         self._write(top, left, f"┌{across}┐")

@@ -10,7 +10,7 @@ from anabranch.engine.worker.context import Context
 from anabranch.errors import Conflict, Permanent
 from anabranch.plugins.vector.models import Column
 from anabranch.plugins.vector.settings import VectorSettings
-from anabranch.plugins.vector.tables.load import SQL
+from anabranch.plugins.vector.tables.statements import SQL
 from anabranch.sql_files import read_statements
 
 __all__ = ["copy_layer"]

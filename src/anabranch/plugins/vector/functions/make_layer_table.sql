@@ -12,14 +12,8 @@ begin
     if exists (select from app.layer_tables t where t.name = _name) then
         perform app.drop_layer_table(_name);
     end if;
-    execute format(
-        'create table geo.%I (gid bigint not null, geom public.geometry(%s, 4326) not null%s)', _name,
-        quote_ident(case when _mixed then 'Geometry' else _geometry_type end || case when _has_z then 'Z' else '' end),
-        (select string_agg(format(', %I %s', c.name, c.type::regtype), '' order by c.position)
-           from rows from (jsonb_to_recordset(_columns) as (name text, type text)) with ordinality c(name, type, position)));
+    perform app.create_layer_table(_name, _job_id, _geometry_type, _mixed, _has_z, _columns);
     execute format('grant insert on geo.%I to anabranch_handler', _name);
-    insert into app.layer_tables (name, job_id, geometry_type, has_z, columns, made_at)
-    values (_name, _job_id, _geometry_type, _has_z, _columns, app.now());
     return true;
 end;
 $$;

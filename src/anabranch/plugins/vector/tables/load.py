@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from psycopg import Connection, sql
+from psycopg import Connection
 from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
@@ -13,14 +13,12 @@ from anabranch.engine.worker.context import Context
 from anabranch.errors import Interrupted, NotFound, Permanent
 from anabranch.plugins.vector.handler_models import ChunkRows, PublishedLayer, ShownLayer, StagedTable
 from anabranch.plugins.vector.models import TableShape
-from anabranch.sql_files import read_statements
+from anabranch.plugins.vector.tables.statements import name_in, run, text
 
-__all__ = ["SQL", "copy_chunk", "find_layer", "find_published", "finish_table", "make_table", "may_publish"]
+__all__ = ["copy_chunk", "find_layer", "find_published", "finish_table", "make_table", "may_publish"]
 
-SQL = Path(__file__).parents[1] / "statements.sql"
 BLOCK_BYTES = 2**20
 BOUNDS_TOLERANCE_DEGREES = 1e-9
-Rows = list[tuple[Any, ...]]
 
 
 def find_layer(ctx: Context, name: str) -> ShownLayer | None:
@@ -32,7 +30,7 @@ def find_layer(ctx: Context, name: str) -> ShownLayer | None:
 def find_published(ctx: Context, name: str) -> PublishedLayer | None:
     """The same, with its item and the files of that."""
     with ctx.catalog() as connection, connection.cursor(row_factory=dict_row) as cursor:
-        found = cursor.execute(_text("find_layer"), {"name": name}).fetchone()
+        found = cursor.execute(text("find_layer"), {"name": name}).fetchone()
     if found is None:
         return None
     document, files = found.pop("document"), found.pop("files")
@@ -43,7 +41,7 @@ def find_published(ctx: Context, name: str) -> PublishedLayer | None:
 def may_publish(ctx: Context, collection: str, item: str) -> bool:
     """Whether nobody else's item has this id."""
     with ctx.catalog() as connection:
-        ((answer,),) = _run(connection, "may_publish", job_id=ctx.job_id, collection=collection, item=item)
+        ((answer,),) = run(connection, "may_publish", job_id=ctx.job_id, collection=collection, item=item)
     return bool(answer)
 
 
@@ -52,7 +50,7 @@ def make_table(ctx: Context, name: str, table: TableShape) -> None:
     columns = Jsonb([{"name": column.name, "type": column.type} for column in table.columns])
     facts = {"geometry_type": table.geometry_type, "mixed": table.mixed, "has_z": table.has_z, "columns": columns}
     with ctx.catalog() as connection:
-        ((made,),) = _run(connection, "make_table", table=name, **facts, **_fence(ctx))
+        ((made,),) = run(connection, "make_table", table=name, **facts, **_fence(ctx))
         if not made:
             raise _lost()
 
@@ -60,14 +58,13 @@ def make_table(ctx: Context, name: str, table: TableShape) -> None:
 def copy_chunk(ctx: Context, chunk: ChunkRows, path: Path) -> int:
     """Copy a file of rows; returns how many, and 0 where an earlier attempt has copied them."""
     with _fenced(ctx) as connection:
-        ((begun,),) = _run(connection, "begin_chunk", table=chunk.table, chunk=chunk.number, rows=chunk.rows)
+        ((begun,),) = run(connection, "begin_chunk", table=chunk.table, chunk=chunk.number, rows=chunk.rows)
         if begun is None:
             raise _no_table(chunk.table)
         if not begun:
             return 0
-        copy_rows = sql.SQL(_text("copy_rows").decode()).format(table=sql.Identifier(chunk.table))
         with connection.cursor() as cursor, path.open("rb") as file:
-            with cursor.copy(copy_rows) as copy:
+            with cursor.copy(name_in("copy_rows", table=chunk.table)) as copy:
                 while block := file.read(BLOCK_BYTES):
                     copy.write(block)
             if cursor.rowcount != chunk.rows:
@@ -78,8 +75,8 @@ def copy_chunk(ctx: Context, chunk: ChunkRows, path: Path) -> int:
 def finish_table(ctx: Context, table: StagedTable) -> None:
     """Index a table, and compare what it holds with what was read; Permanent where they differ (V1)."""
     with _fenced(ctx) as connection:
-        _run(connection, "no_time_limit")
-        found = _run(connection, "finish_table", table=table.table)
+        run(connection, "no_time_limit")
+        found = run(connection, "finish_table", table=table.table)
     if not found:
         raise _no_table(table.table)
     rows, chunks, bounds, types = found[0]
@@ -96,7 +93,7 @@ def _fenced(ctx: Context) -> Iterator[Connection[Any]]:
     """A transaction that commits only if the attempt is the current one at its end, when the job is locked."""
     with ctx.catalog() as connection:
         yield connection
-        ((held,),) = _run(connection, "hold_attempt", **_fence(ctx))
+        ((held,),) = run(connection, "hold_attempt", **_fence(ctx))
         if not held:
             raise _lost()
 
@@ -107,15 +104,6 @@ def _fence(ctx: Context) -> dict[str, object]:
     (lane, place), attempt, token = ctx.fence
     fence = {"attempt": attempt, "lane": lane, "place": place, "token": token}
     return {"job_id": ctx.job_id, "node": ctx.node_id, **fence}
-
-
-def _run(connection: Connection[Any], query: str, **parameters: object) -> Rows:
-    cursor = connection.execute(_text(query), parameters, prepare=False)
-    return cursor.fetchall() if cursor.description else []
-
-
-def _text(query: str) -> bytes:
-    return read_statements(SQL)[query].encode()
 
 
 def _lost() -> Interrupted:

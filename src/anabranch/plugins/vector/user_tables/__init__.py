@@ -1,0 +1,1 @@
+"""Tables that users' handlers make in schema geo, and how they become layers: `ctx.geo`."""
