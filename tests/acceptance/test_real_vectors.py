@@ -5,6 +5,7 @@ import gzip
 import json
 import os
 import shutil
+import warnings
 import zipfile
 from dataclasses import dataclass
 from functools import partial
@@ -127,9 +128,11 @@ def check_attributes(source: pa.Table, written: pa.Table, table: CleanedTable) -
 
 def read_source(path: Path, report: LayerReport) -> tuple[pa.Table, str]:
     layer = report.layer if path.suffix in (".gpkg", ".kml", ".gml") else 0
-    meta, table = pyogrio.read_arrow(
-        path, layer=layer, encoding=report.detected.get("encoding"), datetime_as_string=False
-    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of what GDAL corrects, and we report
+        meta, table = pyogrio.read_arrow(
+            path, layer=layer, encoding=report.detected.get("encoding"), datetime_as_string=False
+        )
     return table.rename_columns([*table.column_names[:-1], "geometry"]), meta["crs"] or "EPSG:4326"
 
 

@@ -27,6 +27,7 @@ pytestmark = pytest.mark.postgres
 TABLE = "towns_12345678"
 COLUMNS = columns_of(ColumnType.BIGINT)
 CHUNK_BYTES = 150  # two rows
+COPYING = "select count(*) from pg_stat_progress_copy where datname = current_database()"
 WAITING_FOR_COMMIT = (
     "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
 )
@@ -136,7 +137,7 @@ async def test_e3_an_attempt_waits_for_an_earlier_one_amid_its_copying(
     copying = asyncio.create_task(asyncio.to_thread(loading.copy, early, 0, slow))
     with await asyncio.to_thread(slow.open, "wb", buffering=0) as pipe:
         pipe.write(content[:-5])
-        await wait_until_async(lambda: loading.query("select count(*) from pg_stat_progress_copy") > 0, "the copying")
+        await wait_until_async(lambda: loading.query(COPYING) > 0, "the copying")
         again = await loading.lose(claim) if is_lost else early
         waiting = asyncio.create_task(asyncio.to_thread(loading.copy, again, 0))
         await loading.wait_for_lock()
