@@ -26,7 +26,7 @@ from anabranch.workflows.work import Retry
 CODES = all_codes()
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "anabranch"
-SHAPE = re.compile(r"[a-z_]+(\.[a-z0-9_]+)*")
+SHAPE = re.compile(r"[a-z][a-z0-9_]*(\.[a-z0-9_]+)*")
 IN_SQL = re.compile(r"""['"]code['"]\s*[:,]\s*['"]([a-z_.]+)['"]""")
 # Made from the kind of a handler's exception, from what the database refuses, and for an archive by its plugin.
 MADE = {
