@@ -12,9 +12,13 @@ import pytest
 from psycopg.rows import dict_row
 from rasterio.transform import from_origin
 
+from anabranch.app import handler_resources
 from anabranch.engine.model import JobState
 from anabranch.engine.read_models import JobDetail
-from anabranch.errors import InputError
+from anabranch.engine.worker.context import Context, NoLink, TaskFacts
+from anabranch.errors import Conflict, InputError
+from anabranch.plugins.zonal.published import find_polygons, open_layer
+from anabranch.settings import load_settings
 from tests.support.layers import add_layer
 from tests.support.rasters import make_raster
 from tests.support.stack import Stack, open_stack
@@ -111,3 +115,18 @@ async def test_what_can_not_be_measured_is_refused_with_nothing_left(stack: Stac
     assert rows(catalog_url, "select name from app.layer_tables where job_id <> 'job'") == []
     with pytest.raises(InputError, match="statistics"):
         await stack.submit("zonal_stats", layer="a", collection="b", item="c", statistics=["kurtosis"])
+
+
+def test_v3_a_layer_that_changes_meanwhile_is_noticed(catalog_url: str, tmp_path: Path) -> None:
+    """A table never mixes the polygons of two publications."""
+    publish_boxes(catalog_url)
+    facts = TaskFacts("job", "task", "node", 0, 1, {}, "test", None, str(tmp_path))
+    ctx = Context(facts, NoLink(), handler_resources(load_settings(home=tmp_path), catalog_url, tmp_path))
+    pinned = find_polygons(ctx, "districts")
+    with open_layer(ctx, pinned) as connection:
+        assert connection.execute("select count(*) from geo.districts").fetchone() == (4,)
+    publish_boxes(catalog_url)
+    changed = pytest.raises(Conflict, match="was publication 1 when the job began, and changed since")
+    with changed as moved, open_layer(ctx, pinned):
+        pass
+    assert moved.value.code == "zonal.layer_changed"
