@@ -9,9 +9,10 @@ import numpy as np
 import pyarrow as pa
 import shapely
 
+from anabranch.plugins.vector.cleaning.types import ARROW_TYPES
 from anabranch.plugins.vector.models import CleanBatch, Column, ColumnType, Family
 from anabranch.plugins.vector.tables.chunk_writer import ChunkWriter, WrittenRows
-from anabranch.plugins.vector.tables.copy_format import ARROW_TYPES, HEADER, TRAILER
+from anabranch.plugins.vector.tables.copy_format import HEADER, TRAILER
 
 __all__ = ["columns_of", "make_batch", "read_fields", "write_rows"]
 

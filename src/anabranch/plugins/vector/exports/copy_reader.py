@@ -13,10 +13,10 @@ import pyarrow as pa
 import shapely
 
 from anabranch.errors import Permanent
+from anabranch.plugins.vector.cleaning.types import ARROW_TYPES
 from anabranch.plugins.vector.models import ColumnType
 from anabranch.plugins.vector.tables.binary_arrays import cut, unaligned
 from anabranch.plugins.vector.tables.copy_format import (
-    ARROW_TYPES,
     DATE_RANGE,
     DAY_MICROSECONDS,
     EPOCH_DAYS,

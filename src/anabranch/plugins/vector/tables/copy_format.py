@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import shapely
 
 from anabranch.errors import Permanent
+from anabranch.plugins.vector.cleaning.types import ARROW_TYPES
 from anabranch.plugins.vector.models import ColumnType
 from anabranch.plugins.vector.tables.binary_arrays import (
     EMPTY,
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
     Values = npt.NDArray[np.number]
 
-__all__ = ["ARROW_TYPES", "DATE_RANGE", "EPOCH_DAYS", "HEADER", "SRID", "TIMESTAMP_RANGE", "TRAILER", "encode_rows"]
+__all__ = ["DATE_RANGE", "EPOCH_DAYS", "HEADER", "SRID", "TIMESTAMP_RANGE", "TRAILER", "encode_rows"]
 
 HEADER = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 TRAILER = b"\xff\xff"
@@ -43,21 +44,6 @@ EPOCH_DAYS = 10_957  # from 1970 to 2000, where PostgreSQL's time begins
 DAY_MICROSECONDS = 86_400_000_000
 DATE_RANGE = (-2_440_588, 2_145_042_905)
 TIMESTAMP_RANGE = (-210_866_803_200_000_000, 2**63 - 1)
-ARROW_TYPES = {
-    ColumnType.BOOLEAN: pa.bool_(),
-    ColumnType.INTEGER: pa.int32(),
-    ColumnType.BIGINT: pa.int64(),
-    ColumnType.REAL: pa.float32(),
-    ColumnType.DOUBLE: pa.float64(),
-    ColumnType.NUMERIC: pa.string(),
-    ColumnType.TEXT: pa.string(),
-    ColumnType.DATE: pa.date32(),
-    ColumnType.TIME: pa.time64("us"),
-    ColumnType.TIMESTAMP: pa.timestamp("us"),
-    ColumnType.TIMESTAMPTZ: pa.timestamp("us", "UTC"),
-    ColumnType.JSONB: pa.string(),
-    ColumnType.BYTEA: pa.binary(),
-}
 SINGLE = (1, 3)  # LineString and Polygon, as GEOS numbers them
 MULTI = 3  # from a type of WKB to that of several
 JSONB_VERSION = pa.scalar(b"\x01", pa.large_binary())
