@@ -415,6 +415,7 @@ def test_e5_the_handler_role_publishes_and_touches_nothing_else(
         "change_items",
         "ensure_collection",
         "find_adopted",
+        "find_asset",
         "find_foreign",
         "find_layer",
         "find_made_from",

@@ -62,7 +62,8 @@ def test_o5_a_purge_removes_what_it_counted(capsys: pytest.CaptureFixture[str], 
     assert call(["db", "purge", "--older-than", "30d", "--yes", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told == {
-        "jobs": 1, "publications": 0, "rows": 3, "files": 0, "tombstones": 0, "sessions": 0, "workflows": 0,
+        "jobs": 1, "publications": 0, "rows": 3, "files": 0, "tables": 0, "tombstones": 0, "sessions": 0,
+        "workflows": 0,
     }  # fmt: skip
     assert (count(database_url, "jobs"), count(database_url, "outcomes")) == (1, 2)
     assert call(["db", "purge", "--yes"]) == 0, "by the setting, nothing is old enough"

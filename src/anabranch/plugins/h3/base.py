@@ -1,16 +1,12 @@
 """The base grid: all cells of a coarse resolution, made, loaded and published by one task."""
 
-import shapely
 from pydantic import Field
 
 from anabranch.engine.worker.context import Context
 from anabranch.engine.worker.handler import handler
 from anabranch.geo.boxes import GLOBE
-from anabranch.plugins.h3.cells import cover, find_cells
+from anabranch.plugins.h3.grid_table import GRID_SHAPE, QUEUE, SOFTWARE
 from anabranch.plugins.h3.handler_models import GridReport
-from anabranch.plugins.h3.handlers import GRID_SHAPE, QUEUE
-from anabranch.plugins.h3.planning import SOFTWARE
-from anabranch.plugins.h3.rows import write_cells
 from anabranch.plugins.stac.facts import ItemReference
 from anabranch.plugins.stac.handlers import ItemsParams, register_items
 from anabranch.plugins.vector.derived import begin_layer, finish_layer, load_part, timeless
@@ -41,6 +37,11 @@ class BaseGrid(StrictModel):
 @handler("h3_base_generate", queue=QUEUE, timeout_seconds=3_600)
 def generate_base(params: BaseParams, ctx: Context) -> BaseGrid:
     """Make all cells of a resolution, copy them in one burst, and publish them."""
+    import shapely  # late, as all that draws: a worker that makes no grids does without
+
+    from anabranch.plugins.h3.cells import cover, find_cells
+    from anabranch.plugins.h3.rows import write_cells
+
     name, globe = f"h3_base_{params.resolution}", shapely.box(*GLOBE)
     cells = find_cells(globe, cover(globe, 0), params.resolution)
     part = write_cells(sandbox_folder(ctx), cells, params.resolution, first_gid=1)

@@ -2,15 +2,13 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-
-import numpy as np
-import shapely
+from typing import TYPE_CHECKING
 
 from anabranch.engine.worker.context import Context
 from anabranch.engine.worker.handler import handler
 from anabranch.errors import NotFound, Permanent
 from anabranch.geo.boxes import Box
-from anabranch.plugins.h3.cells import find_cells
+from anabranch.plugins.h3.grid_table import CELL_COLUMNS, GRID_SHAPE, QUEUE, SOFTWARE
 from anabranch.plugins.h3.handler_models import (
     CascadeParams,
     FinishGridParams,
@@ -23,13 +21,11 @@ from anabranch.plugins.h3.handler_models import (
     StatisticsReport,
     StatisticsWork,
 )
-from anabranch.plugins.h3.planning import SOFTWARE, divide, put_area
 from anabranch.plugins.h3.request import CellStatisticsRequest, GridRequest
-from anabranch.plugins.h3.rows import CELL_COLUMNS, write_cells
 from anabranch.plugins.h3.settings import H3Settings
 from anabranch.plugins.vector.derived import begin_layer, finish_layer, load_part, timeless
 from anabranch.plugins.vector.handler_models import Finished
-from anabranch.plugins.vector.models import PartRows, TableShape
+from anabranch.plugins.vector.models import PartRows
 from anabranch.plugins.vector.tables.names import name_base
 from anabranch.plugins.zonal.handler_models import PinnedLayer
 from anabranch.plugins.zonal.models import BandStatistics, Measured, columns_of
@@ -45,19 +41,24 @@ from anabranch.plugins.zonal.sandbox_calls import gdal_environment, work_limits
 from anabranch.plugins.zonal.settings import ZonalSettings
 from anabranch.sandbox.handler_calls import HandlerSandbox, sandbox_folder
 
+if TYPE_CHECKING:
+    import shapely
+
 __all__ = [
     "cascade_descendants", "finish_grid", "finish_statistics", "measure_cells", "plan_grid", "plan_statistics",
 ]  # fmt: skip
 
-QUEUE = "vector"
 SQL = Path(__file__).with_name("statements.sql")
 SANDBOX = HandlerSandbox("anabranch.plugins.h3.sandbox_functions", gdal_environment)
-GRID_SHAPE = TableShape(geometry_type="MultiPolygon", has_z=False, columns=CELL_COLUMNS)
 
 
 @handler("h3.plan_grid", queue=QUEUE, timeout_seconds=3_600)
 def plan_grid(params: GridRequest, ctx: Context) -> GridPlan:
     """Find the area, refuse it if it has too many cells, divide it by parents, and make the empty table."""
+    import shapely  # late, as all that draws: a worker that makes no grids does without
+
+    from anabranch.plugins.h3.planning import divide, put_area
+
     source = find_polygons(ctx, params.layer) if params.layer else None
     found = _read_area(ctx, source, params.gid) if source else shapely.geometry.shape(params.geometry)
     area = shapely.make_valid(found)
@@ -75,7 +76,9 @@ def plan_grid(params: GridRequest, ctx: Context) -> GridPlan:
     return GridPlan(work=work, parts=parts)
 
 
-def _read_area(ctx: Context, layer: PinnedLayer, gid: int | None) -> shapely.Geometry:
+def _read_area(ctx: Context, layer: PinnedLayer, gid: int | None) -> "shapely.Geometry":
+    import shapely
+
     with open_layer(ctx, layer) as connection, connection.cursor(binary=True) as cursor:
         ((found,),) = cursor.execute(layer_query(SQL, "read_area", layer), {"gid": gid}).fetchall()
     if found is None:
@@ -91,6 +94,12 @@ def _read_area(ctx: Context, layer: PinnedLayer, gid: int | None) -> shapely.Geo
 @handler("cascade_h3_descendants", queue=QUEUE, timeout_seconds=3_600)
 def cascade_descendants(params: CascadeParams, ctx: Context) -> PartRows:
     """Make the descendants of some parents that are in the area, and copy them in one burst."""
+    import numpy as np
+    import shapely
+
+    from anabranch.plugins.h3.cells import find_cells
+    from anabranch.plugins.h3.rows import write_cells
+
     work, folder = params.work, sandbox_folder(ctx)
     area = shapely.from_wkb(_require_area(ctx, work).read_bytes())
     parents = np.array([int(cell, 16) for cell in params.part.parents], np.uint64)
@@ -125,6 +134,10 @@ def _require_cells(work: GridWork, parts: Sequence[PartRows]) -> int:
 @handler("h3.plan_statistics", queue=QUEUE, timeout_seconds=3_600)
 def plan_statistics(params: CellStatisticsRequest, ctx: Context) -> StatisticsPlan:
     """Find the raster, refuse too many cells, divide them by parents, and make the empty table."""
+    import shapely
+
+    from anabranch.plugins.h3.planning import divide, put_area
+
     raster, document = find_raster(ctx, params.collection, params.item, params.asset)
     area = shapely.geometry.shape(Box.of(document["bbox"]).to_geojson())
     parts = divide(area, params.resolution, ctx.settings(H3Settings))

@@ -1,7 +1,6 @@
 """Divides the cells of an area into tasks, and refuses too many before any work."""
 
 from collections.abc import Iterator
-from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 import h3.api.numpy_int as h3
@@ -17,9 +16,8 @@ from anabranch.plugins.h3.settings import H3Settings
 if TYPE_CHECKING:
     from anabranch.plugins.h3.cells import Cells
 
-__all__ = ["SOFTWARE", "divide", "put_area", "require_few"]
+__all__ = ["divide", "put_area", "require_few"]
 
-SOFTWARE = {name: version(name) for name in ("h3", "shapely")}
 CHILDREN = 7
 
 

@@ -7,21 +7,15 @@ import numpy as np
 import pyarrow as pa
 
 from anabranch.plugins.h3.cells import find_parents
+from anabranch.plugins.h3.grid_table import CELL_COLUMNS
 from anabranch.plugins.h3.polygons import polygons_of
-from anabranch.plugins.vector.models import Column, ColumnType, PartRows
+from anabranch.plugins.vector.models import PartRows
 from anabranch.plugins.vector.tables.chunk_writer import write_part
 
 if TYPE_CHECKING:
     from anabranch.plugins.h3.cells import Cells
 
-__all__ = ["CELL_COLUMNS", "describe_cells", "write_cells"]
-
-CELL_COLUMNS = (
-    Column(name="h3", type=ColumnType.BIGINT, source="h3"),
-    Column(name="h3_text", type=ColumnType.TEXT, source="h3_text"),
-    Column(name="resolution", type=ColumnType.INTEGER, source="resolution"),
-    Column(name="parent", type=ColumnType.BIGINT, source="parent"),
-)
+__all__ = ["describe_cells", "write_cells"]
 
 
 def describe_cells(cells: "Cells", resolution: int) -> dict[str, pa.Array]:

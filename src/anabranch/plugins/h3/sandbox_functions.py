@@ -8,9 +8,10 @@ import pyarrow as pa
 import shapely
 
 from anabranch.plugins.h3.cells import generate_descendants
+from anabranch.plugins.h3.grid_table import CELL_COLUMNS
 from anabranch.plugins.h3.handler_models import CellPart
 from anabranch.plugins.h3.polygons import polygons_of
-from anabranch.plugins.h3.rows import CELL_COLUMNS, describe_cells
+from anabranch.plugins.h3.rows import describe_cells
 from anabranch.plugins.vector.tables.chunk_writer import write_part
 from anabranch.plugins.zonal.models import BandStatistics, Measured, columns_of
 from anabranch.plugins.zonal.sandbox_functions import in_sandbox

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-import pyarrow as pa
 from psycopg.rows import dict_row
 
 from anabranch.engine.worker.context import Context
@@ -40,7 +39,6 @@ __all__ = ["finish", "measure", "plan"]
 
 QUEUE = "vector"
 MB = 2**20
-SCHEMA = pa.schema([("gid", pa.int64()), ("geometry", pa.binary())])
 
 
 @handler("zonal.plan", queue=QUEUE, timeout_seconds=3_600)
@@ -86,13 +84,16 @@ def measure(params: MeasureParams, ctx: Context) -> Measured:
 
 def _read_polygons(ctx: Context, polygons: PinnedLayer, part: GidRange) -> Path:
     """An Arrow file of the gids and geometries, which are parsed in the sandbox."""
+    import pyarrow as pa  # late: a worker that measures nothing does without
+
+    schema = pa.schema([("gid", pa.int64()), ("geometry", pa.binary())])
     asked = {"first": part.first, "last": part.last}
     with open_layer(ctx, polygons) as connection, connection.cursor(binary=True) as cursor:
         rows = cursor.execute(layer_query(SQL, "read_polygons", polygons), asked).fetchall()
     gids, shapes = zip(*rows, strict=True)
     path = ctx.scratch / "polygons.arrow"
-    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, SCHEMA) as writer:
-        writer.write(pa.record_batch([pa.array(gids, pa.int64()), pa.array(shapes, pa.binary())], schema=SCHEMA))
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, schema) as writer:
+        writer.write(pa.record_batch([pa.array(gids, pa.int64()), pa.array(shapes, pa.binary())], schema=schema))
     return path
 
 
