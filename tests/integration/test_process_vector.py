@@ -111,6 +111,16 @@ async def test_v3_rows_are_added_in_one_commit_or_refused_with_nothing_written(
     assert item["document"]["properties"]["table:row_count"] == 2
     assert item["document"]["bbox"] == [7.1, 50.7, 10.1, 54.3]
 
+    write_layer(bronze / "lakes.geojson", [BONN], depth=[1.5])
+    result_of(await publish(stack, "lakes.geojson"))
+    write_layer(bronze / "whole.geojson", [KIEL], depth=[3])
+    result_of(await publish(stack, "whole.geojson", table="lakes", mode="append"))
+    write_layer(bronze / "huge.geojson", [KIEL], depth=[2**53 + 1])
+    refused = await publish(stack, "huge.geojson", table="lakes", mode="append")
+    assert refused.job.error is not None
+    assert "does not fit into geo.lakes" in refused.job.error.message
+    assert [row["depth"] for row in rows(catalog_url, "select depth from geo.lakes order by gid")] == [1.5, 3.0]
+
     write_layer(bronze / "odd.geojson", [KIEL], label=["Kiel"], size=["large"])
     refused = await publish(stack, "odd.geojson", table="towns", mode="append")
     assert refused.job.error is not None

@@ -10,10 +10,10 @@ from anabranch.plugins.vector.models import AppendTarget, CleanBatch, Column, Co
 
 __all__ = ["fit_columns", "require_family"]
 
-# Types whose values all fit into another.
+# Types whose values fit into another; integers that a double can't hold exactly are refused when they come.
 WIDER: dict[ColumnType, frozenset[ColumnType]] = {
     ColumnType.INTEGER: frozenset({ColumnType.BIGINT, ColumnType.DOUBLE, ColumnType.NUMERIC}),
-    ColumnType.BIGINT: frozenset({ColumnType.NUMERIC}),
+    ColumnType.BIGINT: frozenset({ColumnType.DOUBLE, ColumnType.NUMERIC}),
     ColumnType.REAL: frozenset({ColumnType.DOUBLE}),
 }
 FAMILIES: dict[GeometryType, Family] = {
@@ -48,7 +48,10 @@ def fit_columns(found: Sequence[Column], target: AppendTarget) -> Callable[[Clea
     schema = pa.schema([(name, ARROW_TYPES[type_]) for name, type_ in wanted.items()])
 
     def fit(batch: CleanBatch) -> CleanBatch:
-        chosen = batch.attributes.select(list(wanted)).cast(schema)
+        try:
+            chosen = batch.attributes.select(list(wanted)).cast(schema)
+        except pa.ArrowInvalid as error:
+            raise _refuse(f"a value of the file does not fit into geo.{target.name}: {error}") from error
         return CleanBatch(batch.family, batch.rows, batch.geometry, chosen)
 
     return fit
