@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib import import_module
@@ -28,7 +29,7 @@ TRANSIENT_STATES = ("08", "40", "53", "55P03", "57P")
 QUERY_CANCELED = "57014"
 
 
-class Pool:
+class Pool(ABC):
     """Connections in a role, each lent for one statement; the database need not be up yet."""
 
     ROLE: Role
@@ -77,9 +78,9 @@ class Pool:
         finally:
             await self._pool.release(connection, timeout=WAIT_SECONDS)
 
+    @abstractmethod
     def translate_state(self, error: Any) -> Exception:  # asyncpg's, which has no types
         """What a reader is shown of an error of the server."""
-        raise NotImplementedError
 
     async def _acquire(self, pool: "asyncpg.Pool") -> Any:  # as above
         import asyncpg
