@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -29,6 +30,7 @@ from tests.support.serving import (
     write_crossing,
     write_rasters,
 )
+from tests.support.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.postgres
 
@@ -46,7 +48,8 @@ FLAGS = [
     "--disable-sync",
 ]
 SIZE: ViewportSize = {"width": 800, "height": 480}  # every pixel of the map is drawn without a graphics card
-SLOW_MS = 30_000
+SLOW_MS = PATIENCE_SECONDS * 1000
+expect.set_options(timeout=SLOW_MS)
 UNKNOWN_TIME = {
     "datetime": None, "start_datetime": "1970-01-01T00:00:00Z", "end_datetime": "2026-11-01T10:00:00Z",
 }  # fmt: skip
@@ -137,7 +140,7 @@ def visit(context: BrowserContext, url: str) -> Visit:
 @pytest.fixture
 def visited(context: BrowserContext, served: Served) -> Iterator[Visit]:
     made = visit(context, f"{served.url}/")
-    expect(made.page.locator("#items button").first).to_be_visible(timeout=SLOW_MS)
+    expect(made.page.locator("#items button").first).to_be_visible()
     yield made
     assert made.wrong == []
     assert [url for url in made.asked if not url.startswith((served.url, "data:", "blob:"))] == []
@@ -156,17 +159,18 @@ def see(page: Page, colour: tuple[int, int, int]) -> Any:  # an array of numpy's
 
 def find(page: Page, colour: tuple[int, int, int], share: float = 0) -> tuple[int, int]:
     """The southernmost place of this colour, once the map has this share of it: it fades in what it draws."""
-    for _ in range(100):
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while True:
         seen = see(page, colour)
         rows, columns = np.nonzero(seen)
         if len(rows) and seen.mean() >= share:
             return int(columns[rows.argmax()]), int(rows.max())
-    raise AssertionError("the map does not have it")
+        assert time.monotonic() < deadline, "the map does not have it"
 
 
 def choose(page: Page, name: str) -> None:
     page.locator("#items button", has_text=name).click()
-    expect(page.locator("#fade")).to_be_visible(timeout=SLOW_MS)  # once its tiles are there
+    expect(page.locator("#fade")).to_be_visible()  # once its tiles are there
 
 
 def test_the_newest_items_come_first_and_more_on_demand(visited: Visit) -> None:
@@ -303,7 +307,7 @@ def test_the_page_works_by_keyboard(visited: Visit) -> None:
 def test_it_is_dark_where_that_is_asked_for(browser: Browser, served: Served) -> None:
     with open_context(browser, color_scheme="dark") as dark:
         made = visit(dark, f"{served.url}/")
-        expect(made.page.locator("#items button").first).to_be_visible(timeout=SLOW_MS)
+        expect(made.page.locator("#items button").first).to_be_visible()
         ground = made.page.evaluate("getComputedStyle(document.body).backgroundColor")
         assert ground == "rgb(20, 25, 26)"
         assert made.wrong == []
@@ -312,10 +316,10 @@ def test_it_is_dark_where_that_is_asked_for(browser: Browser, served: Served) ->
 def test_where_nothing_is_the_page_says_what_to_do(context: BrowserContext, database_url: str, tmp_path: Path) -> None:
     with serve_api(database_url, tmp_path / "home") as bare:
         made = visit(context, f"{bare.url}/")
-        expect(made.page.locator("#message")).to_contain_text("anabranch db migrate", timeout=SLOW_MS)
+        expect(made.page.locator("#message")).to_contain_text("anabranch db migrate")
         migrate_catalog(database_url)
         made.page.reload()
-        expect(made.page.locator("#message")).to_contain_text("anabranch run process_raster", timeout=SLOW_MS)
+        expect(made.page.locator("#message")).to_contain_text("anabranch run process_raster")
         made.page.close()
 
 
@@ -353,7 +357,7 @@ def test_the_description_of_the_api_is_a_page_of_its_own(context: BrowserContext
     made = visit(context, f"{served.url}/docs#submit_job")
     page = made.page
     opened = page.locator("details#submit_job")
-    expect(opened.locator("summary")).to_contain_text("/api/jobs", timeout=SLOW_MS)
+    expect(opened.locator("summary")).to_contain_text("/api/jobs")
     expect(opened.locator(".body")).to_contain_text("Needs the scope submit.")
     expect(opened.locator(".body")).to_contain_text("job_id")
     page.locator("#search").fill("dead letters replay")
