@@ -22,6 +22,7 @@ from anabranch.engine.submitting.submitter import Submitter
 from anabranch.errors import AnabranchError, Conflict, Denied, Unavailable
 from anabranch.item_actions import ItemActions
 from anabranch.job_control import Controls
+from anabranch.release_actions import ReleaseActions
 from anabranch.settings import Settings
 from anabranch.storage.uploads import UploadParts, Uploads
 from anabranch.workflows.stages import Declaration
@@ -53,6 +54,7 @@ class Gateway:
         self.publishing = ItemActions(
             database_url, self.reads, self.storage, timedelta(days=settings.restore_window_days)
         )
+        self.releases = ReleaseActions(self._store, self.publishing, self.declaration, self._session_id, self._start)
         self.keys = self._store.keys()
         self.inspection = Inspection(database_url)
         self._stop = asyncio.Event()

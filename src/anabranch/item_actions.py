@@ -49,11 +49,14 @@ class ItemActions:
         self._window = restore_window
         self._one = asyncio.Lock()
 
-    async def act(self, wanted: ItemAction) -> ItemChange:
-        """Do it, or find out what it would do; a file in place that others have replaced is not shown again."""
+    async def act(self, wanted: ItemAction, first: Callable[[Any], None] = lambda _: None) -> ItemChange:
+        """Do it, or find out what it would do; a file in place that others have replaced is not shown again.
+
+        `first` is called with the connection before, in the same transaction.
+        """
         if wanted.action != "withdraw":
-            await self._require_versions((await self._act(replace(wanted, dry_run=True))).source)
-        done = await self._act(wanted)
+            await self._require_versions((await self._act(replace(wanted, dry_run=True), first)).source)
+        done = await self._act(wanted, first)
         files = await self._reads.items().affected(done.source)
         return ItemChange(
             collection=done.collection, id=done.item, action=done.action, number=done.number, dry_run=wanted.dry_run,
@@ -61,16 +64,20 @@ class ItemActions:
             restorable_days=self._window.days if wanted.action == "withdraw" else None,
         )  # fmt: skip
 
-    async def _act(self, wanted: ItemAction) -> "Acted":
+    async def _act(self, wanted: ItemAction, first: Callable[[Any], None]) -> "Acted":
         from anabranch.plugins.stac.catalog import By, act  # late: few processes ever need the schemas
 
         by = By(owner=wanted.owner, actor=wanted.actor, reason=wanted.reason)
-        return await self._alone(
-            lambda connection: act(
-                connection, wanted.action, wanted.collection, wanted.item, by,
-                number=wanted.number, expected=wanted.expected, dry_run=wanted.dry_run,
-            )
-        )  # fmt: skip
+
+        def work(connection: Any) -> "Acted":  # psycopg's
+            with connection.transaction(force_rollback=wanted.dry_run):
+                first(connection)
+                return act(
+                    connection, wanted.action, wanted.collection, wanted.item, by,
+                    number=wanted.number, expected=wanted.expected, dry_run=wanted.dry_run,
+                )  # fmt: skip
+
+        return await self._alone(work)
 
     async def _require_versions(self, publication: str) -> None:
         for address, version in await self._reads.items().pinned(publication):

@@ -10,6 +10,10 @@ create type app.attempt_end as enum ('failed', 'crashed', 'timed_out', 'handed_b
 create type app.session_kind as enum ('worker', 'orchestrator', 'api');
 create type app.key_scope as enum ('read', 'submit', 'operate', 'admin');
 create type app.publication_action as enum ('publish', 'replace', 'rollback', 'restore', 'withdraw');
+create type app.processing_status as enum ('queued', 'processing', 'completed', 'failed');
+create type app.approval_status as enum ('pending_review', 'approved', 'rejected', 'revoked', 'expired');
+create type app.clearance as enum ('uncleared', 'internal', 'public');
+create type app.approval_policy as enum ('none', 'one_approver', 'other_approver');
 
 -- An attempt that a batch of reports ends, between the statements that do so.
 create type app.ending as (
@@ -667,3 +671,138 @@ create table app.layer_names (
 );
 
 create index layer_names_key on app.layer_names (kind, key);
+
+-- Jobs whose state somebody follows: app.job_moved. A table of its own: processes of earlier releases read whole rows of jobs.
+create table app.watched_jobs (
+    job bigint primary key references app.jobs on delete cascade
+);
+
+-- Partner systems. An asset is known by its required references, a release by version_ref too (P1); workflows: {data type:
+-- workflow, …}. One that is retired takes no more orders, and keeps its assets (P8). The tables of platforms have row level
+-- security: see app.see.
+create table app.platforms (
+    id text collate "C" primary key check (id ~ '^[a-z][a-z0-9_-]{0,39}$'),
+    title text not null,
+    required_refs text[] not null,
+    optional_refs text[] not null,
+    version_ref text,
+    workflows jsonb not null,
+    approval app.approval_policy not null,
+    callback_hosts text[] not null,
+    max_unresolved integer check (max_unresolved > 0),
+    made_at timestamptz not null,
+    changed_at timestamptz not null,
+    retired_at timestamptz
+);
+
+-- What a platform's references name. The ids are hashes of platform and references, and never change (P2).
+create table app.assets (
+    asset_id text collate "C" primary key check (asset_id ~ '^[0-9a-f]{32}$'),
+    platform text collate "C" not null references app.platforms,
+    refs jsonb not null,
+    title text,
+    description text,
+    tags text[] not null,
+    made_by text not null,
+    made_at timestamptz not null,
+    deleted_at timestamptz,
+    number bigint generated always as identity unique
+);
+
+create index assets_platform on app.assets (platform, number);
+create index assets_refs on app.assets using gin (refs jsonb_path_ops);
+
+-- A version of an asset, published as one item; clearance: who may read it once it is published.
+create table app.releases (
+    release_id text collate "C" primary key check (release_id ~ '^[0-9a-f]{32}$'),
+    asset_id text collate "C" not null references app.assets,
+    platform text collate "C" not null references app.platforms,
+    ordinal integer not null check (ordinal > 0),
+    version text,
+    data_type text not null,
+    collection text not null,
+    item_id text not null,
+    clearance app.clearance not null default 'uncleared',
+    made_by text not null,
+    made_at timestamptz not null,
+    number bigint generated always as identity unique,
+    unique (asset_id, ordinal),
+    unique (collection, item_id)
+);
+
+create index releases_platform on app.releases (platform, number);
+
+-- One processing of a release, by one job. app.guard_revision says who may change which column.
+create table app.revisions (
+    release_id text collate "C" not null references app.releases,
+    revision integer not null check (revision > 0),
+    platform text collate "C" not null references app.platforms,
+    order_hash text not null,
+    approval_required boolean not null,
+    submitted_by text not null,
+    made_at timestamptz not null,
+    approval_status app.approval_status not null default 'pending_review',
+    decided_by text,
+    decided_at timestamptz,
+    reason text,
+    processing_status app.processing_status not null default 'queued',
+    job_id text collate "C" unique,
+    content_hash text,
+    artifacts jsonb,
+    error jsonb,
+    finished_at timestamptz,
+    primary key (release_id, revision)
+);
+
+create index revisions_review on app.revisions (platform, made_at)
+    where processing_status = 'completed' and approval_status = 'pending_review';
+
+-- Work orders as they were accepted.
+create table app.requests (
+    request_id uuid primary key default gen_random_uuid(),
+    platform text collate "C" not null references app.platforms,
+    asset_id text collate "C" not null references app.assets,
+    release_id text collate "C" not null references app.releases,
+    revision integer not null,
+    body jsonb not null,
+    made_by text not null,
+    correlation_id text not null,
+    made_at timestamptz not null,
+    number bigint generated always as identity unique,
+    foreign key (release_id, revision) references app.revisions
+);
+
+create index requests_platform on app.requests (platform, number);
+create index requests_release on app.requests (release_id, number);
+
+-- Who did what (P7); only appended to.
+create table app.audit (
+    number bigint generated always as identity primary key,
+    at timestamptz not null,
+    platform text collate "C" not null references app.platforms,
+    actor text not null,
+    action text not null,
+    asset_id text collate "C",
+    release_id text collate "C",
+    revision integer,
+    reason text,
+    data jsonb not null,
+    correlation_id text
+);
+
+create index audit_platform on app.audit (platform, number);
+create index audit_asset on app.audit (asset_id, number);
+
+do $$
+declare
+    _table text;
+begin
+    foreach _table in array '{platforms,assets,releases,revisions,requests,audit}'::text[] loop
+        execute format('alter table app.%I enable row level security', _table);
+        execute format('alter table app.%I force row level security', _table);
+        execute format(
+            'create policy own on app.%I using (current_setting(''anabranch.platform'', true) in (''*'', %I))',
+            _table, case _table when 'platforms' then 'id' else 'platform' end);
+    end loop;
+end;
+$$;

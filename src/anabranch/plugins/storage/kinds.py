@@ -5,7 +5,9 @@ from enum import StrEnum
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-__all__ = ["HEAD_BYTES", "Classified", "Kind", "choose_main", "classify", "sidecar_stem", "sidecar_suffix"]
+__all__ = [
+    "HEAD_BYTES", "Classified", "Kind", "choose_main", "classify", "kind_of_name", "sidecar_stem", "sidecar_suffix",
+]  # fmt: skip
 
 HEAD_BYTES = 512
 TAR_MAGIC_AT = 257
@@ -81,6 +83,12 @@ def sidecar_suffix(name: str) -> str:
 def sidecar_stem(name: str) -> str:
     """What a sidecar shares with its main file, in lower case: all of its name, or its stem."""
     return name[: len(name) - len(sidecar_suffix(name))].lower()
+
+
+def kind_of_name(name: str) -> Kind | None:
+    """The kind that a file's extension says; None where it says nothing."""
+    suffix = PurePosixPath(name.lower()).suffix
+    return BINARY.get(suffix) or TEXT.get(suffix)
 
 
 def classify(name: str, head: bytes) -> Classified:

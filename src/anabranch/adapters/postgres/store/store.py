@@ -16,6 +16,7 @@ from anabranch.adapters.postgres.store.children import take_children
 from anabranch.adapters.postgres.store.definitions import PostgresDefinitions
 from anabranch.adapters.postgres.store.heartbeat import PostgresHeartbeat
 from anabranch.adapters.postgres.store.keys import PostgresKeys
+from anabranch.adapters.postgres.store.platforms import PostgresPlatforms, SubmittedRelease
 from anabranch.adapters.postgres.store.retention import PostgresRetention
 from anabranch.adapters.postgres.store.rows import (
     read_answers,
@@ -124,6 +125,10 @@ class PostgresStore:
         """The keys of the same database, over the same connections."""
         return PostgresKeys(self._database)
 
+    def platforms(self) -> PostgresPlatforms:
+        """The platforms of the same database, over the same connections."""
+        return PostgresPlatforms(self._database)
+
     def retention(self) -> PostgresRetention:
         """The store of retention, over the same connections."""
         return PostgresRetention(self._database)
@@ -159,17 +164,31 @@ class PostgresStore:
 
     async def submit_batch(self, submissions: Sequence[Submission], session: SessionId) -> list[Submitted | KeyTaken]:
         """Create many jobs in one transaction: all of them or none; an answer for each, in order."""
+        rows = await self._submit("submit_batch", submissions, session)
+        answers = {row["place"]: read_submitted(row) for row in rows}
+        return [answers[place] for place in range(len(submissions))]
+
+    async def submit_release(
+        self, order: JsonObject, submission: Submission, session: SessionId, *, dry_run: bool
+    ) -> SubmittedRelease:
+        """Create a release or a revision with its job, in one transaction; or find out what that would come to."""
+        (row,) = await self._submit("submit_release", [submission], session, encode(order), dry_run)
+        return SubmittedRelease.of(row)
+
+    async def _submit(
+        self, function: str, submissions: Sequence[Submission], session: SessionId, *more: object
+    ) -> list[DictRow]:
+        """The rows of a function that creates jobs; the definitions of their parts are stored before."""
         await self._definitions.store_parts(submissions)
+        arguments = (session, *write_batch(submissions), *more)
         try:
-            rows = await self._database.call("submit_batch", session, *write_batch(submissions))
+            return await self._database.call(function, *arguments)
         except Unavailable as error:
             if getattr(error.__cause__, "sqlstate", None) != PART_MISSING:
                 raise
             self._definitions.forget()  # the database was restored to a time when they were not there
             await self._definitions.store_parts(submissions)
-            rows = await self._database.call("submit_batch", session, *write_batch(submissions))
-        answers = {row["place"]: read_submitted(row) for row in rows}
-        return [answers[place] for place in range(len(submissions))]
+            return await self._database.call(function, *arguments)
 
     async def recall(self, scope: str, key: IdempotencyKey) -> Submitted | None:
         """The answer that was given under a key; KeyTaken when it was given to another request."""

@@ -1,0 +1,25 @@
+-- Nothing of a release is shown before it is approved, where that is required, nor after it was revoked (P6). AN030.
+create function app.follow_publications() returns trigger language plpgsql as $$
+declare
+    _before constant text := coalesce(current_setting('anabranch.platform', true), '');
+    _bad text;
+begin
+    perform app.see('*');
+    select p.key into _bad
+      from made p
+      join app.publications s on s.id = p.source
+     cross join lateral app.job_line(s.job_id) l
+      join app.revisions v on v.job_id = l.job_id
+     where p.action <> 'withdraw' and (v.approval_required or v.approval_status in ('revoked', 'expired'))
+       and v.approval_status <> 'approved'
+     limit 1;
+    perform app.see(_before);
+    if _bad is not null then
+        raise exception 'item % belongs to a release that is not approved', _bad using errcode = 'AN030';
+    end if;
+    return null;
+end;
+$$;
+
+create trigger follow_publications after insert on app.publications
+    referencing new table as made for each statement execute function app.follow_publications();

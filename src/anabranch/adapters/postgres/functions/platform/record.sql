@@ -1,0 +1,9 @@
+-- Write a line of the audit (P7).
+create function app.record(
+    _platform text, _actor text, _action text, _asset_id text, _release_id text, _revision integer, _reason text, _data jsonb,
+    _correlation_id text
+) returns void language sql as $$
+    insert into app.audit (at, platform, actor, action, asset_id, release_id, revision, reason, data, correlation_id)
+    values (app.now(), _platform, _actor, _action, _asset_id, _release_id, _revision, _reason, coalesce(_data, '{}'),
+            _correlation_id);
+$$;

@@ -1,0 +1,141 @@
+"""Platforms, assets, releases and requests in schema app, by its functions; `sight` is a platform's id, or `*` (S1)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from psycopg import Connection
+from psycopg.rows import DictRow, TupleRow, dict_row
+
+from anabranch.adapters.postgres.connect import Role
+from anabranch.adapters.postgres.database import call_text
+from anabranch.canonical import Json, encode
+from anabranch.contract.answer import read
+from anabranch.contract.platform import AuditEntry, Platform, WorkOrder
+from anabranch.engine.model import RightId
+from anabranch.engine.ports import TakenRight
+
+__all__ = ["ActionBy", "PostgresPlatforms", "SubmittedRelease", "note_rollback", "revoke"]
+
+
+class Calls(Protocol):
+    """Calls functions of schema app by name."""
+
+    async def call(self, function: str, *arguments: object) -> list[DictRow]:
+        """The rows of a function."""
+
+
+@dataclass(frozen=True)
+class ActionBy:
+    """Who acts on a release, and why; `sight` limits it to a platform's releases."""
+
+    sight: str
+    actor: str
+    reason: str | None
+    correlation_id: str
+
+
+@dataclass(frozen=True)
+class SubmittedRelease:
+    """What an order came to, with the rights to advance its job if that is new."""
+
+    verdict: str
+    request_id: str | None
+    revision: int
+    job_id: str | None
+    state: str | None
+    rights: tuple[TakenRight, ...]
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> "SubmittedRelease":  # a row of app.submit_release
+        rights = tuple(TakenRight(RightId(made), 1) for made in row["rights"])
+        request = str(row["request_id"]) if row["request_id"] else None
+        return cls(row["verdict"], request, row["revision"] or 1, row["job_id"], row["state"], rights)
+
+
+class PostgresPlatforms:
+    """Reads and changes what belongs to platforms."""
+
+    def __init__(self, database: Calls) -> None:
+        self._database = database
+
+    async def platforms(self, sight: str, name: str | None = None) -> list[Platform]:
+        """Platforms, or the one with this id."""
+        return [read(Platform, row) for row in await self._database.call("list_platforms", sight, name)]
+
+    async def save_platform(self, name: str, given: Mapping[str, Json] | None, by: ActionBy) -> bool:
+        """Make, change or (with nothing given) retire a platform; False where that can't be."""
+        text = None if given is None else encode(dict(given))
+        (row,) = await self._database.call("save_platform", name, text, by.actor, by.correlation_id)
+        return bool(row["save_platform"])
+
+    async def decide(self, release_id: str, approved: bool, by: ActionBy, session: int) -> tuple[str, str, int | None]:
+        """Approve or reject a release: a verdict, its job, and the right to advance that."""
+        (row,) = await self._database.call(
+            "decide_release", by.sight, release_id, approved, by.actor, by.reason, by.correlation_id, session
+        )
+        return row["verdict"], row["job_id"], row["right_id"]
+
+    async def clear(self, release_id: str, clearance: str, by: ActionBy) -> bool:
+        """Set who may read a release; False where there is none."""
+        (row,) = await self._database.call(
+            "clear_release", by.sight, release_id, clearance, by.actor, by.reason, by.correlation_id
+        )
+        return bool(row["clear_release"])
+
+    async def delete_asset(self, asset_id: str, deleted: bool, by: ActionBy) -> str:
+        """Mark an asset as deleted, or restore it: a verdict."""
+        (row,) = await self._database.call(
+            "delete_asset", by.sight, asset_id, deleted, by.actor, by.reason, by.correlation_id
+        )
+        return str(row["delete_asset"])
+
+    async def releases(
+        self, sight: str, wanted: Mapping[str, Json], *, limit: int, before: int | None = None
+    ) -> list[Mapping[str, Any]]:  # rows of app.release_details, as JSON
+        """Releases, the newest first."""
+        rows = await self._database.call("list_releases", sight, encode(dict(wanted)), before, limit)
+        return [row["release"] for row in rows]
+
+    async def requests(
+        self,
+        sight: str,
+        *,
+        limit: int,
+        request_id: str | None = None,
+        release_id: str | None = None,
+        before: int | None = None,
+    ) -> list[tuple[int, WorkOrder]]:
+        """Requests with their cursors, the newest first."""
+        rows = await self._database.call("list_requests", sight, request_id, release_id, before, limit)
+        return [(row["cursor"], read(WorkOrder, {**row, "request_id": str(row["request_id"])})) for row in rows]
+
+    async def audit(
+        self, sight: str, *, limit: int, asset_id: str | None = None, before: int | None = None
+    ) -> Sequence[AuditEntry]:
+        """Lines of the audit, the newest first."""
+        return [
+            read(AuditEntry, row) for row in await self._database.call("list_audit", sight, asset_id, before, limit)
+        ]
+
+
+def revoke(connection: Connection[TupleRow], release_id: str, by: ActionBy) -> tuple[str, str, str]:
+    """Revoke a release in the caller's transaction: a verdict, and the collection and id of the item to withdraw."""
+    arguments = (by.sight, release_id, by.actor, by.reason, by.correlation_id)
+    (row,) = _call(connection, "revoke_release", arguments)
+    return row["verdict"], row["collection"], row["item_id"]
+
+
+def note_rollback(connection: Connection[TupleRow], release_id: str, number: int | None, by: ActionBy) -> None:
+    """Record a rollback in the caller's transaction."""
+    _call(connection, "note_rollback", (by.sight, release_id, number, by.actor, by.reason, by.correlation_id))
+
+
+def _call(connection: Connection[TupleRow], function: str, arguments: Sequence[object]) -> list[DictRow]:
+    """The rows of a function of the platform, called in the app's role; the transaction goes on in its own."""
+    with connection.cursor(row_factory=dict_row) as cursor:
+        before = cursor.execute("select current_setting('role') as role").fetchone()
+        cursor.execute("select set_config('role', %s, true)", [Role.APP.value])
+        rows = cursor.execute(call_text(function).encode(), arguments).fetchall()
+        cursor.execute("select set_config('role', %s, true)", [before["role"] if before else "none"])
+        return rows

@@ -1,0 +1,449 @@
+"""Orders of partner systems, their assets and releases, and decisions on them."""
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import structlog
+from fastapi import APIRouter, Depends, Path, Query, Response
+from pydantic import Field, ValidationError
+
+from anabranch.access import Scope
+from anabranch.api.answers.build import build_page
+from anabranch.api.answers.errors import InvalidRequest
+from anabranch.api.body import JsonBody, check_body
+from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway, needs
+from anabranch.api.openapi.declare import BODY_CODES, SUBMIT_CODES, Responses, body, problems
+from anabranch.api.requests import LIMIT_DESCRIPTION
+from anabranch.contract.answer import Page
+from anabranch.contract.platform import Accepted, AuditEntry, Decision, Platform, Release, WorkOrder
+from anabranch.errors import AnabranchError, NotFound
+from anabranch.gateway import Gateway
+from anabranch.platform.orders import MAX_BATCH, PlatformOrder
+from anabranch.platform.translators import find_translator
+from anabranch.release_actions import ALL_PLATFORMS, ActionBy, Subject, build_release
+from anabranch.strict_model import StrictModel
+
+__all__ = ["router"]
+
+log = structlog.get_logger()
+router = APIRouter(prefix="/api", tags=["platform"])
+
+HASH = r"^[0-9a-f]{32}$"
+ID = r"^[0-9a-f-]{32,64}$"
+PLATFORM = r"^[a-z][a-z0-9_-]{0,39}$"
+AssetId = Annotated[str, Path(pattern=HASH, description="The id of an asset.")]
+ReleaseId = Annotated[str, Path(pattern=HASH, description="The id of a release.")]
+AnyId = Annotated[str, Path(pattern=ID, description="The id of a request, an asset, a release or a job.")]
+PlatformId = Annotated[str, Path(pattern=PLATFORM, description="The id of a platform.")]
+ORDER_CODES = (
+    *BODY_CODES,
+    *SUBMIT_CODES,
+    *("platform.not_found", "platform.references", "platform.data_type", "platform.no_gate", "platform.retired"),
+    *(
+        "platform.full",
+        "asset.deleted",
+        "release.unresolved",
+        "release.exists",
+        "release.approved",
+        "release.processing",
+    ),
+)
+MISSING = ("release.not_found",)
+ITEM_CODES = (
+    *("publication.moved", "publication.owner", "publication.not_found", "publication.same", "publication.expired"),
+    *("publication.not_approved", "catalog.missing", "catalog.no_collection"),
+)
+DECIDE_CODES = (*BODY_CODES, *MISSING, "release.not_completed", "release.decided", "release.own", "release.reason")
+ACCEPTED: Responses = {200: {"model": Accepted, "description": "A dry run, or an order that was accepted before"}}
+
+
+class DryRunQuery(StrictModel):
+    """Whether to do it."""
+
+    dry_run: bool = Field(False, description="Show what would be done.")
+
+
+class ReasonRequest(StrictModel):
+    """Why it is done."""
+
+    reason: Annotated[str, Field(max_length=1000)] | None = None
+
+
+class RollbackReleaseRequest(ReasonRequest):
+    """What to show again."""
+
+    number: int | None = Field(None, ge=1, lt=2**31, description="Of a publication; without it, the one before.")
+
+
+class ClearanceRequest(ReasonRequest):
+    """Who may read a release."""
+
+    clearance: Literal["uncleared", "internal", "public"]
+
+
+class BatchRequest(ReasonRequest):
+    """An action on several releases, each by itself."""
+
+    action: Literal["approve", "reject", "revoke"]
+    release_ids: list[Annotated[str, Field(pattern=HASH)]] = Field(min_length=1, max_length=MAX_BATCH)
+
+
+class PlatformRequest(StrictModel):
+    """A platform to make or change."""
+
+    title: Annotated[str, Field(min_length=1, max_length=200)]
+    required_refs: list[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]] = Field(min_length=1, max_length=10)
+    optional_refs: list[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]] = Field(default_factory=list)
+    version_ref: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")] | None = None
+    workflows: dict[Literal["raster", "vector"], str] = Field(min_length=1)
+    approval: Literal["none", "one_approver", "other_approver"] = "one_approver"
+    callback_hosts: list[Annotated[str, Field(max_length=255)]] = Field(default_factory=list, max_length=50)
+    max_unresolved: int | None = Field(None, ge=1, lt=2**31)
+
+
+class PageQuery(StrictModel):
+    """Where a page begins, and its size."""
+
+    limit: int = Field(50, ge=1, le=500, description=LIMIT_DESCRIPTION)
+    before: int | None = Field(None, ge=1, lt=2**63, description="The cursor of the page before.")
+
+
+class ReleasesQuery(PageQuery):
+    """Which releases to list."""
+
+    asset_id: Annotated[str, Field(pattern=HASH)] | None = None
+    processing_status: Literal["queued", "processing", "completed", "failed"] | None = None
+    approval_status: Literal["pending_review", "approved", "rejected", "revoked", "expired"] | None = None
+    latest: bool = Field(False, description="Only the newest published release of each asset.")
+    ref: list[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*=.+$", max_length=250)]] = Field(
+        default_factory=list, description="`NAME=VALUE` of a reference; may be repeated."
+    )
+
+    def wanted(self) -> dict[str, Any]:  # JSON
+        """The filter."""
+        said = self.model_dump(include={"asset_id", "processing_status", "approval_status"}, exclude_none=True)
+        refs = dict(pair.split("=", 1) for pair in self.ref)
+        return {**said, **({"refs": refs} if refs else {}), **({"latest": True} if self.latest else {})}
+
+
+class AuditQuery(PageQuery):
+    """Which lines of the audit to list."""
+
+    asset_id: Annotated[str, Field(pattern=HASH)] | None = None
+
+
+class RequestsQuery(PageQuery):
+    """Which requests to list."""
+
+    release_id: Annotated[str, Field(pattern=HASH)] | None = None
+
+
+def sight_of(caller: Caller) -> str:
+    """What a caller sees of platforms: their own; an admin all of them (S1)."""
+    return ALL_PLATFORMS if caller.principal.scope.includes(Scope.ADMIN) else caller.scope
+
+
+def acting(caller: Caller, reason: str | None = None) -> ActionBy:
+    """Who acts: the authenticated principal, whatever the body says (P7)."""
+    return ActionBy(sight_of(caller), caller.name, reason, caller.correlation_id)
+
+
+@dataclass(frozen=True)
+class Target:
+    """The release that a request acts on, and the caller."""
+
+    release_id: ReleaseId
+    caller: CurrentCaller
+    gateway: CurrentGateway
+
+    def by(self, reason: str | None) -> ActionBy:
+        """Who acts on it."""
+        return acting(self.caller, reason)
+
+
+CurrentRelease = Annotated[Target, Depends()]
+
+
+async def accept(order: PlatformOrder, caller: Caller, gateway: Gateway, response: Response, dry_run: bool) -> Accepted:
+    """Accept an order, and answer 200 where nothing was made."""
+    accepted = await gateway.releases.submit(order, acting(caller), dry_run=dry_run)
+    if dry_run or accepted.verdict == "same":
+        response.status_code = 200
+    log.info("order.accepted", release=accepted.release_id, verdict=accepted.verdict, job=accepted.job_id)
+    return accepted
+
+
+@router.post(
+    "/platform/submit",
+    status_code=202,
+    dependencies=[needs(Scope.SUBMIT)],
+    responses={**ACCEPTED, **problems(*ORDER_CODES)},
+    openapi_extra=body(PlatformOrder, required=True),
+)
+@router.post(
+    "/platform/submit_dag",
+    status_code=202,
+    dependencies=[needs(Scope.SUBMIT)],
+    include_in_schema=False,
+    response_model=Accepted,
+)
+async def submit_order(
+    given: JsonBody,
+    caller: CurrentCaller,
+    gateway: CurrentGateway,
+    response: Response,
+    query: Annotated[DryRunQuery, Query()],
+) -> Accepted:
+    """Accept a work order: it becomes a release of an asset, and a job. The same order is the same release and job."""
+    return await accept(check_body(PlatformOrder, given), caller, gateway, response, query.dry_run)
+
+
+@router.post(
+    "/platform/{platform}/submit",
+    status_code=202,
+    dependencies=[needs(Scope.SUBMIT)],
+    responses={**ACCEPTED, **problems(*ORDER_CODES, "platform.translator")},
+    openapi_extra=body({"type": "object"}, required=True),
+)
+async def submit_translated_order(
+    platform: PlatformId,
+    given: JsonBody,
+    caller: CurrentCaller,
+    gateway: CurrentGateway,
+    response: Response,
+    query: Annotated[DryRunQuery, Query()],
+) -> Accepted:
+    """Accept a work order in the partner's own shape; the platform's translator turns it into ours."""
+    await gateway.releases.find_platform(platform, sight_of(caller))
+    try:
+        translated = find_translator(platform)(given)
+    except ValidationError as error:
+        raise InvalidRequest.of(error, "body") from error
+    return await accept(check_body(PlatformOrder, dict(translated)), caller, gateway, response, query.dry_run)
+
+
+@router.get("/platform/status/{id}", dependencies=[needs(Scope.READ)], responses=problems(*MISSING))
+@router.get(
+    "/platform/dag_status/{id}", dependencies=[needs(Scope.READ)], include_in_schema=False, response_model=Release
+)
+async def show_release_status(id: AnyId, caller: CurrentCaller, gateway: CurrentGateway) -> Release:  # noqa: A002  # as the path says
+    """The release of a request, a release, an asset (its newest) or a job, with its progress and outputs."""
+    subjects: list[Subject] = {36: ["request_id"], 64: ["job_id"]}.get(len(id), ["release_id", "asset_id"])  # type: ignore[assignment]  # literals
+    for subject in subjects:
+        if found := await gateway.releases.platforms.releases(sight_of(caller), {subject: id}, limit=1):
+            return build_release(found[0])
+    raise NotFound("release.not_found", f"there is no request, release, asset or job {id!r}")
+
+
+@router.get("/platform/releases", dependencies=[needs(Scope.READ)], responses=problems())
+async def list_releases(
+    query: Annotated[ReleasesQuery, Query()], caller: CurrentCaller, gateway: CurrentGateway
+) -> Page[Release]:
+    """Releases, the newest first."""
+    found = await gateway.releases.platforms.releases(
+        sight_of(caller), query.wanted(), limit=query.limit + 1, before=query.before
+    )
+    return build_page(found, query.limit, build_release, lambda one: str(one["cursor"]))
+
+
+@router.get("/approvals", dependencies=[needs(Scope.READ)], responses=problems())
+async def list_approvals(
+    query: Annotated[PageQuery, Query()], caller: CurrentCaller, gateway: CurrentGateway
+) -> Page[Release]:
+    """Releases that wait for a person's approval."""
+    found = await gateway.releases.platforms.releases(
+        sight_of(caller), {"review": True}, limit=query.limit + 1, before=query.before
+    )
+    return build_page(found, query.limit, build_release, lambda one: str(one["cursor"]))
+
+
+@router.get("/platform/assets/{asset_id}/latest", dependencies=[needs(Scope.READ)], responses=problems(*MISSING))
+async def show_latest_release(asset_id: AssetId, caller: CurrentCaller, gateway: CurrentGateway) -> Release:
+    """The newest published release of an asset."""
+    found = await gateway.releases.platforms.releases(sight_of(caller), {"asset_id": asset_id, "latest": True}, limit=1)
+    if not found:
+        raise NotFound("release.not_found", f"asset {asset_id} has no published release")
+    return build_release(found[0])
+
+
+@router.post(
+    "/platform/assets/{asset_id}/delete",
+    dependencies=[needs(Scope.OPERATE)],
+    status_code=204,
+    responses=problems(*BODY_CODES, "asset.not_found", "asset.shown"),
+    openapi_extra=body(ReasonRequest, required=False),
+)
+async def delete_asset(asset_id: AssetId, given: JsonBody, caller: CurrentCaller, gateway: CurrentGateway) -> None:
+    """Mark an asset as deleted; nothing of it is removed, and it can be restored."""
+    reason = check_body(ReasonRequest, given).reason
+    await gateway.releases.delete_asset(asset_id, True, acting(caller, reason))
+
+
+@router.post(
+    "/platform/assets/{asset_id}/restore",
+    dependencies=[needs(Scope.OPERATE)],
+    status_code=204,
+    responses=problems(*BODY_CODES, "asset.not_found"),
+    openapi_extra=body(ReasonRequest, required=False),
+)
+async def restore_asset(asset_id: AssetId, given: JsonBody, caller: CurrentCaller, gateway: CurrentGateway) -> None:
+    """Restore an asset that was deleted."""
+    reason = check_body(ReasonRequest, given).reason
+    await gateway.releases.delete_asset(asset_id, False, acting(caller, reason))
+
+
+@router.post(
+    "/platform/releases/{release_id}/approve",
+    dependencies=[needs(Scope.OPERATE)],
+    responses=problems(*DECIDE_CODES),
+    openapi_extra=body(ReasonRequest, required=False),
+)
+async def approve_release(target: CurrentRelease, given: JsonBody) -> Release:
+    """Approve a release whose processing is completed; its job goes on and publishes it."""
+    by = target.by(check_body(ReasonRequest, given).reason)
+    return build_release(await target.gateway.releases.decide(target.release_id, True, by))
+
+
+@router.post(
+    "/platform/releases/{release_id}/reject",
+    dependencies=[needs(Scope.OPERATE)],
+    responses=problems(*DECIDE_CODES),
+    openapi_extra=body(ReasonRequest, required=True),
+)
+async def reject_release(target: CurrentRelease, given: JsonBody) -> Release:
+    """Reject a release whose processing is completed, with a reason; nothing of it is published."""
+    by = target.by(check_body(ReasonRequest, given).reason)
+    return build_release(await target.gateway.releases.decide(target.release_id, False, by))
+
+
+@router.post(
+    "/platform/releases/{release_id}/revoke",
+    dependencies=[needs(Scope.OPERATE)],
+    responses=problems(*BODY_CODES, *MISSING, *ITEM_CODES, "release.not_approved", "release.reason"),
+    openapi_extra=body(ReasonRequest, required=True),
+)
+@router.post(
+    "/platform/releases/{release_id}/unpublish",
+    dependencies=[needs(Scope.OPERATE)],
+    include_in_schema=False,
+    response_model=Release,
+)
+async def revoke_release(target: CurrentRelease, given: JsonBody) -> Release:
+    """Take back the approval of a release, with a reason: readers no longer see it."""
+    by = target.by(check_body(ReasonRequest, given).reason)
+    return build_release(await target.gateway.releases.revoke(target.release_id, by))
+
+
+@router.post(
+    "/platform/releases/{release_id}/rollback",
+    dependencies=[needs(Scope.OPERATE)],
+    responses=problems(*BODY_CODES, *MISSING, *ITEM_CODES, "release.reason"),
+    openapi_extra=body(RollbackReleaseRequest, required=True),
+)
+async def roll_back_release(target: CurrentRelease, given: JsonBody) -> Release:
+    """Show what an earlier publication of a release showed, with a reason; that gets a number of its own."""
+    wanted = check_body(RollbackReleaseRequest, given)
+    found = await target.gateway.releases.roll_back(target.release_id, wanted.number, target.by(wanted.reason))
+    return build_release(found)
+
+
+@router.post(
+    "/platform/releases/{release_id}/clearance",
+    dependencies=[needs(Scope.OPERATE)],
+    responses=problems(*BODY_CODES, *MISSING),
+    openapi_extra=body(ClearanceRequest, required=True),
+)
+async def clear_release(target: CurrentRelease, given: JsonBody) -> Release:
+    """Set who may read a release once it is published."""
+    wanted = check_body(ClearanceRequest, given)
+    return build_release(
+        await target.gateway.releases.clear(target.release_id, wanted.clearance, target.by(wanted.reason))
+    )
+
+
+@router.post(
+    "/platform/releases/{release_id}/resubmit",
+    status_code=202,
+    dependencies=[needs(Scope.SUBMIT)],
+    responses={**ACCEPTED, **problems(*ORDER_CODES, *MISSING)},
+)
+async def resubmit_release(target: CurrentRelease, response: Response) -> Accepted:
+    """Submit the last order of a release again: after a failure, a rejection, a revoke or a review that expired."""
+    releases = target.gateway.releases
+    orders = await releases.platforms.requests(sight_of(target.caller), limit=1, release_id=target.release_id)
+    if not orders:
+        raise NotFound("release.not_found", f"there is no release {target.release_id!r}")
+    again = PlatformOrder.model_validate(orders[0][1].body)
+    return await accept(again, target.caller, target.gateway, response, dry_run=False)
+
+
+@router.post(
+    "/platform/releases",
+    dependencies=[needs(Scope.OPERATE)],
+    responses=problems(*BODY_CODES),
+    openapi_extra=body(BatchRequest, required=True),
+)
+async def decide_releases(given: JsonBody, caller: CurrentCaller, gateway: CurrentGateway) -> list[Decision]:
+    """Approve, reject or revoke up to 100 releases; what is against one hurts no other."""
+    wanted = check_body(BatchRequest, given)
+    by = acting(caller, wanted.reason)
+    done = []
+    for release_id in dict.fromkeys(wanted.release_ids):
+        try:
+            found = (
+                await gateway.releases.revoke(release_id, by)
+                if wanted.action == "revoke"
+                else await gateway.releases.decide(release_id, wanted.action == "approve", by)
+            )
+            done.append(Decision(release_id, build_release(found), None, None))
+        except AnabranchError as error:
+            done.append(Decision(release_id, None, error.code, error.message))
+    return done
+
+
+@router.get("/platform/requests", dependencies=[needs(Scope.READ)], responses=problems())
+async def list_requests(
+    query: Annotated[RequestsQuery, Query()], caller: CurrentCaller, gateway: CurrentGateway
+) -> Page[WorkOrder]:
+    """Work orders as they were accepted, the newest first."""
+    found = await gateway.releases.platforms.requests(
+        sight_of(caller), limit=query.limit + 1, release_id=query.release_id, before=query.before
+    )
+    return build_page(found, query.limit, lambda one: one[1], lambda one: str(one[0]))
+
+
+@router.get("/platform/audit", dependencies=[needs(Scope.READ)], responses=problems())
+async def list_audit(
+    query: Annotated[AuditQuery, Query()], caller: CurrentCaller, gateway: CurrentGateway
+) -> Page[AuditEntry]:
+    """Who did what, the newest first; nothing is ever removed from it."""
+    found = await gateway.releases.platforms.audit(
+        sight_of(caller), limit=query.limit + 1, asset_id=query.asset_id, before=query.before
+    )
+    return build_page(found, query.limit, lambda one: one, lambda one: str(one.number))
+
+
+@router.get("/platforms", dependencies=[needs(Scope.READ)], responses=problems())
+async def list_platforms(caller: CurrentCaller, gateway: CurrentGateway) -> list[Platform]:
+    """Partner systems with their references, workflows and policies."""
+    return await gateway.releases.platforms.platforms(sight_of(caller))
+
+
+@router.put(
+    "/platforms/{platform}",
+    dependencies=[needs(Scope.ADMIN)],
+    responses=problems(*BODY_CODES, "platform.exists"),
+    openapi_extra=body(PlatformRequest, required=True),
+)
+async def save_platform(
+    platform: PlatformId, given: JsonBody, caller: CurrentCaller, gateway: CurrentGateway
+) -> Platform:
+    """Make a platform, or change one. The references of one that has assets stay as they are."""
+    wanted = check_body(PlatformRequest, given).model_dump(mode="json")
+    return await gateway.releases.save_platform(platform, wanted, acting(caller))
+
+
+@router.delete("/platforms/{platform}", dependencies=[needs(Scope.ADMIN)], responses=problems("platform.not_found"))
+async def retire_platform(platform: PlatformId, caller: CurrentCaller, gateway: CurrentGateway) -> Platform:
+    """Retire a platform: it takes no more orders, and keeps its assets."""
+    return await gateway.releases.save_platform(platform, None, acting(caller))

@@ -1,0 +1,128 @@
+"""What partners see of their platform."""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from anabranch.contract.answer import Answer, JsonObject, JsonValue, answer
+
+__all__ = ["Accepted", "AuditEntry", "Decision", "Platform", "Release", "WorkOrder"]
+
+
+@answer
+class Platform(Answer):
+    """A partner system."""
+
+    id: str
+    title: str
+    required_refs: tuple[str, ...]
+    optional_refs: tuple[str, ...]
+    version_ref: str | None
+    """The reference that is the version; null: the platform has no versions."""
+    workflows: Mapping[str, str]
+    """The workflow for each type of data."""
+    approval: str
+    """none, one_approver, or other_approver: another than the submitter."""
+    callback_hosts: tuple[str, ...]
+    max_unresolved: int | None
+    retired: bool
+
+
+@answer
+class Accepted(Answer):
+    """A work order that was accepted, or would be: `verdict` is create, next or same."""
+
+    verdict: str
+    request_id: str | None
+    asset_id: str
+    release_id: str
+    revision: int
+    job_id: str | None
+    status: str | None
+    workflow: str
+    parameters: JsonObject
+    links: Mapping[str, str]
+
+
+@answer
+class Release(Answer):
+    """A release with its newest revision, and the one that is published."""
+
+    release_id: str
+    asset_id: str
+    platform: str
+    refs: Mapping[str, str]
+    version: str | None
+    ordinal: int
+    data_type: str
+    title: str | None
+    description: str | None
+    tags: tuple[str, ...]
+    clearance: str
+    revision: int
+    processing_status: str
+    """queued, processing, completed or failed."""
+    approval_status: str
+    """pending_review, approved, rejected, revoked or expired."""
+    approval_required: bool
+    submitted_by: str
+    decided_by: str | None
+    decided_at: datetime | None
+    reason: str | None
+    job_id: str | None
+    content_hash: str | None
+    artifacts: tuple[JsonValue, ...]
+    error: JsonValue
+    made_at: datetime
+    revised_at: datetime
+    finished_at: datetime | None
+    collection: str
+    item_id: str
+    number: int | None
+    """The number of the publication that readers see; null while there is none."""
+    shown_revision: int | None
+    latest: bool
+    deleted: bool
+    links: Mapping[str, str]
+    """To the item, its tiles and files; only while it is published."""
+
+
+@answer
+class WorkOrder(Answer):
+    """A request as it was accepted."""
+
+    request_id: str
+    platform: str
+    asset_id: str
+    release_id: str
+    revision: int
+    job_id: str | None
+    body: JsonObject
+    made_by: str
+    made_at: datetime
+
+
+@answer
+class Decision(Answer):
+    """What an action on one release of a batch came to."""
+
+    release_id: str
+    release: Release | None
+    code: str | None
+    message: str | None
+
+
+@answer
+class AuditEntry(Answer):
+    """A line of the audit."""
+
+    number: int
+    at: datetime
+    platform: str
+    actor: str
+    action: str
+    asset_id: str | None
+    release_id: str | None
+    revision: int | None
+    reason: str | None
+    data: JsonObject
+    correlation_id: str | None

@@ -1,0 +1,227 @@
+"""Orders of partners become assets, releases and revisions; decisions on them move gates and publications."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg.rows import dict_row
+
+from anabranch.engine.model import JobState
+from anabranch.errors import AnabranchError, Conflict, Denied, InputError, NotFound
+from anabranch.platform.orders import PlatformOrder
+from anabranch.release_actions import ALL_PLATFORMS, ActionBy
+from tests.support.rasters import hills, make_raster
+from tests.support.stack import Stack, open_stack
+from tests.support.waiting import PATIENCE_SECONDS
+
+pytestmark = pytest.mark.postgres
+
+ANN = ActionBy("ddh", "ddh/ann (k1)", "checked", "test")
+BEN = replace(ANN, actor="ddh/ben (k2)")
+OTHER = replace(ANN, sight="arcgis")
+ADMIN = replace(ANN, sight=ALL_PLATFORMS, actor="admin")
+
+
+@pytest.fixture
+def bronze(tmp_path: Path) -> Path:
+    folder = tmp_path / "bronze" / "in"
+    folder.mkdir(parents=True)
+    make_raster(folder / "a.tif", hills())
+    make_raster(folder / "b.tif", hills()[:, ::-1])
+    return folder
+
+
+@pytest.fixture
+async def stack(catalog_url: str, tmp_path: Path, bronze: Path) -> AsyncIterator[Stack]:
+    async with asyncio.timeout(PATIENCE_SECONDS), open_stack(catalog_url, tmp_path, []) as opened:
+        yield opened
+
+
+def order(version: str = "1", source: str = "a.tif", **more: Any) -> PlatformOrder:
+    refs = {"dataset_id": 38272, "resource_id": "dem", "version_id": version}
+    return PlatformOrder(platform="ddh", refs=refs, source=f"bronze://in/{source}", **more)
+
+
+def rows(url: str, query: str) -> list[dict[str, Any]]:
+    with psycopg.connect(url, row_factory=dict_row) as connection:
+        connection.execute("select app.see('*')")
+        return connection.execute(query).fetchall()
+
+
+async def processed(stack: Stack, **more: Any) -> Any:  # a release whose job waits for its review
+    accepted = await stack.gateway.releases.submit(order(**more), ANN)
+    await stack.until(str(accepted.job_id), lambda job: job.job.state is JobState.WAITING)
+    return accepted
+
+
+async def approved(stack: Stack, **more: Any) -> Any:  # a release that is published
+    accepted = await processed(stack, **more)
+    await stack.gateway.releases.decide(accepted.release_id, True, BEN)
+    await stack.wait(str(accepted.job_id))
+    return accepted
+
+
+async def show(stack: Stack, release_id: str) -> Any:  # a row of app.release_details
+    return await stack.gateway.releases.find("release_id", release_id, ALL_PLATFORMS)
+
+
+async def test_p1_p4_p6_a_release_is_published_when_it_is_approved_and_not_before(
+    stack: Stack, catalog_url: str
+) -> None:
+    releases = stack.gateway.releases
+    accepted = await processed(stack, title="Heights")
+    waiting = await show(stack, accepted.release_id)
+    assert (waiting["processing_status"], waiting["approval_status"]) == ("completed", "pending_review")
+    assert waiting["number"] is None
+    assert rows(catalog_url, "select id from pgstac.items") == []
+
+    await releases.decide(accepted.release_id, True, BEN)
+    await stack.wait(str(accepted.job_id))
+    done = await show(stack, accepted.release_id)
+    assert (done["approval_status"], done["decided_by"], done["number"], done["latest"]) == (
+        "approved", BEN.actor, 1, True,
+    )  # fmt: skip
+    assert {artifact["kind"] for artifact in done["artifacts"]} == {"cog", "report", "thumbnail"}
+    assert [row["id"] for row in rows(catalog_url, "select id from pgstac.items")] == [done["item_id"]]
+    lines = rows(catalog_url, "select action, actor from app.audit order by number")
+    assert ("release.approved", BEN.actor) in [(line["action"], line["actor"]) for line in lines]
+
+
+async def test_p5_a_reprocess_is_reviewed_while_the_approved_revision_is_served(stack: Stack) -> None:
+    releases = stack.gateway.releases
+    first = await approved(stack)
+    with pytest.raises(Conflict, match="is approved"):
+        await releases.submit(order(source="b.tif", overwrite=True), ANN)
+
+    again = await releases.submit(order(source="b.tif", reprocess=True), ANN)
+    assert (again.release_id, again.revision) == (first.release_id, 2)
+    await stack.until(str(again.job_id), lambda job: job.job.state is JobState.WAITING)
+    assert (await show(stack, first.release_id))["shown_revision"] == 1
+
+    await releases.decide(first.release_id, True, BEN)
+    await stack.wait(str(again.job_id))
+    assert [(await show(stack, first.release_id))[name] for name in ("shown_revision", "number")] == [2, 2]
+    with pytest.raises(InputError, match="reason"):
+        await releases.roll_back(first.release_id, None, replace(ANN, reason=" "))
+    back = await releases.roll_back(first.release_id, None, ANN)
+    assert (back["shown_revision"], back["number"]) == (1, 3)
+
+
+async def test_p6_nothing_of_a_revoked_release_is_shown_again_without_another_review(
+    stack: Stack, catalog_url: str
+) -> None:
+    from anabranch.item_actions import ItemAction
+
+    releases = stack.gateway.releases
+    made = await approved(stack)
+    revoked = await releases.revoke(made.release_id, ANN)
+    assert (revoked["approval_status"], revoked["number"]) == ("revoked", None)
+    assert rows(catalog_url, "select id from pgstac.items") == []
+
+    restore = ItemAction("restore", revoked["collection"], revoked["item_id"], "admin", "by mistake")
+    with pytest.raises(Conflict) as refused:
+        await stack.gateway.publishing.act(restore)
+    assert refused.value.code == "publication.not_approved"
+    with pytest.raises(Conflict, match="revoked"):
+        await releases.revoke(made.release_id, ANN)
+
+    again = await processed(stack)
+    assert again.revision == 2
+    await releases.decide(again.release_id, False, replace(BEN, reason="blurred"))
+    await stack.wait(str(again.job_id))
+    assert (await show(stack, again.release_id))["approval_status"] == "rejected"
+    assert rows(catalog_url, "select id from pgstac.items") == []
+
+
+async def test_p3_an_asset_has_one_unresolved_release_and_the_same_order_is_the_same(stack: Stack) -> None:
+    releases = stack.gateway.releases
+    answers = await asyncio.gather(
+        *(releases.submit(order(version=str(n % 2)), ANN) for n in range(8)), return_exceptions=True
+    )
+    made = [one for one in answers if not isinstance(one, BaseException)]
+    assert len({one.release_id for one in made}) == len({one.request_id for one in made}) == 1
+    assert {one.code for one in answers if isinstance(one, AnabranchError)} == {"release.unresolved"}
+    assert [one.verdict for one in made].count("create") == 1
+
+    await stack.until(str(made[0].job_id), lambda job: job.job.state is JobState.WAITING)
+    with pytest.raises(Conflict, match="another source"):
+        await releases.submit(order(version="0" if made[0] is answers[0] else "1", source="b.tif"), ANN)
+
+
+async def test_an_overwrite_cancels_what_waits_and_makes_the_next_revision(stack: Stack) -> None:
+    releases = stack.gateway.releases
+    first = await processed(stack)
+    planned = await releases.submit(order(source="b.tif", overwrite=True), ANN, dry_run=True)
+    assert (planned.verdict, planned.revision, planned.job_id) == ("next", 2, None)
+    second = await releases.submit(order(source="b.tif", overwrite=True), ANN)
+    assert (second.release_id, second.revision) == (first.release_id, 2)
+    assert (await stack.wait(str(first.job_id))).job.state is JobState.CANCELLED
+    found = await show(stack, first.release_id)
+    assert (found["revision"], found["job_id"], found["approval_status"]) == (2, second.job_id, "pending_review")
+
+
+async def test_p4_p7_who_decides_must_be_allowed_to(stack: Stack) -> None:
+    releases = stack.gateway.releases
+    policy = {
+        "title": "Data hub", "required_refs": ["dataset_id", "resource_id"], "optional_refs": [],
+        "version_ref": "version_id", "workflows": {"raster": "process_raster"}, "approval": "other_approver",
+        "callback_hosts": [], "max_unresolved": None,
+    }  # fmt: skip
+    await releases.save_platform("ddh", policy, ADMIN)
+    accepted = await releases.submit(order(), ANN)
+    with pytest.raises(Conflict, match="not processed"):
+        await releases.decide(accepted.release_id, True, BEN)
+    await stack.until(str(accepted.job_id), lambda job: job.job.state is JobState.WAITING)
+    with pytest.raises(Denied, match="another must approve"):
+        await releases.decide(accepted.release_id, True, ANN)
+    with pytest.raises(NotFound):
+        await releases.decide(accepted.release_id, True, OTHER)
+    assert await releases.platforms.releases(OTHER.sight, {}, limit=9) == []
+    await releases.decide(accepted.release_id, True, BEN)
+
+
+async def test_p8_a_platform_that_is_retired_keeps_its_assets(stack: Stack) -> None:
+    releases = stack.gateway.releases
+    made = await approved(stack)
+    assert (await releases.save_platform("ddh", None, ADMIN)).retired
+    with pytest.raises(Conflict, match="no more orders"):
+        await releases.submit(order(version="2"), ANN)
+    assert (await show(stack, made.release_id))["number"] == 1
+    with pytest.raises(Conflict, match="is published"):
+        await releases.delete_asset(made.asset_id, True, ANN)
+    await releases.revoke(made.release_id, ANN)
+    await releases.delete_asset(made.asset_id, True, ANN)
+    assert (await show(stack, made.release_id))["deleted"]
+
+
+async def test_p7_the_database_keeps_the_fields_of_each_side_and_the_audit(stack: Stack, catalog_url: str) -> None:
+    made = await processed(stack)
+    wrong = (
+        "update app.revisions set processing_status = 'failed'",
+        "update app.revisions set content_hash = 'x'",
+        "update app.revisions set approval_status = 'revoked'",
+        "update app.revisions set submitted_by = 'x'",
+        "update app.audit set actor = 'x'",
+        "delete from app.audit",
+    )
+    for statement in wrong:
+        with psycopg.connect(catalog_url) as connection:
+            connection.execute("select app.see('*')")
+            with pytest.raises(psycopg.errors.CheckViolation):
+                connection.execute(statement)
+    assert (await show(stack, made.release_id))["approval_status"] == "pending_review"
+
+
+async def test_s1_rows_of_platforms_are_invisible_without_a_platform(stack: Stack, catalog_url: str) -> None:
+    await processed(stack)
+    counts = "select count(*) as n from app.revisions"
+    with psycopg.connect(catalog_url, row_factory=dict_row) as connection:
+        connection.execute("set role anabranch_owner")
+        assert connection.execute(counts).fetchall() == [{"n": 0}]
+        for sight, seen in (("arcgis", 0), ("ddh", 1), ("*", 1)):
+            connection.execute("select set_config('anabranch.platform', %s, false)", [sight])
+            assert connection.execute(counts).fetchall() == [{"n": seen}]

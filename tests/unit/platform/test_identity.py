@@ -1,0 +1,56 @@
+"""The ids of assets and releases follow from the platform and its references alone."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from anabranch.errors import InputError
+from anabranch.platform.identity import Identity, identify
+from anabranch.platform.translators import translate_arcgis, translate_ddh
+
+DDH = ("ddh", ("dataset_id", "resource_id"), (), "version_id")
+
+
+def ddh(**refs: str | int) -> Identity:
+    return identify(*DDH, refs)
+
+
+@given(st.integers(0, 10**9), st.text("abc-_", min_size=1, max_size=9), st.integers(0, 99))
+def test_p1_an_asset_is_the_same_for_every_version_and_spelling(dataset: int, resource: str, version: int) -> None:
+    one = ddh(dataset_id=dataset, resource_id=resource, version_id=version)
+    two = ddh(resource_id=f" {resource}", dataset_id=str(dataset), version_id=version + 1)
+    assert one.asset_id == two.asset_id
+    assert one.release_id != two.release_id
+    assert len(one.asset_id) == 32
+    assert one.asset_id not in (
+        one.release_id,
+        identify("x", *DDH[1:], {"dataset_id": dataset, "resource_id": resource}),
+    )
+
+
+def test_every_wrong_reference_is_named_at_once() -> None:
+    with pytest.raises(InputError) as refused:
+        ddh(dataset_id=" ", version=3)
+    for words in ("'dataset_id' is missing", "'resource_id' is missing", "'version' is not one of them"):
+        assert words in refused.value.message
+
+
+def test_names_are_readable_and_safe() -> None:
+    named = ddh(dataset_id="0038/../272", resource_id="Höhen; drop table")
+    assert named.item_id.startswith("0038-272-h-hen-drop-table-")
+    assert named.table == "t_" + named.item_id.replace("-", "_")
+    assert len(named.table) <= 63
+
+
+def test_the_partners_own_shapes_become_orders() -> None:
+    sent = {
+        "dataset_id": 7,
+        "resource_id": "dem",
+        "version_id": "2025-01",
+        "container_name": "bronze",
+        "file_name": "in/a.tif",
+    }
+    order = translate_ddh(sent)
+    assert order["refs"] == {"dataset_id": 7, "resource_id": "dem", "version_id": "2025-01"}
+    assert order["source"] == "bronze://in/a.tif"
+    assert translate_arcgis({"item_id": "x", "layer_index": 0, "file_name": "a.gpkg"})["platform"] == "arcgis"
