@@ -30,14 +30,6 @@ __all__ = ["ALL_PLATFORMS", "ActionBy", "Found", "ReleaseActions", "Subject", "b
 ALL_PLATFORMS = "*"
 Subject = Literal["release_id", "asset_id", "job_id", "request_id"]
 Found = Mapping[str, Any]  # a row of app.release_details
-AGAINST: Mapping[str, tuple[str, str]] = {
-    "deleted": ("asset.deleted", "asset {asset} was deleted"),
-    "unresolved": ("release.unresolved", "another release of asset {asset} is being processed or waits for its review"),
-    "different": ("release.exists", "release {release} was submitted before with another source or other options"),
-    "approved": ("release.approved", "release {release} is approved"),
-    "processing": ("release.processing", "release {release} is being processed"),
-    "full": ("platform.full", "platform {platform} has as many unresolved releases as it may have"),
-}
 
 
 @dataclass(frozen=True)
@@ -76,14 +68,8 @@ class ReleaseActions:
         prepared = await self._prepare(order, by)
         done = await self._store.submit_release(prepared.order, prepared.submission, self._session(), dry_run=dry_run)
         self._start(done.rights)
-        if done.verdict in AGAINST:
-            code, text = AGAINST[done.verdict]
-            names = {
-                "asset": prepared.identity.asset_id,
-                "release": prepared.identity.release_id,
-                "platform": order.platform,
-            }
-            raise Conflict(code, text.format(**names))
+        if refused := _refuse(done.verdict, prepared.identity):
+            raise refused
         return _accepted(prepared, done)
 
     async def _prepare(self, order: PlatformOrder, by: ActionBy) -> _Prepared:
@@ -220,6 +206,26 @@ class ReleaseActions:
             )
             raise error
         return await self.find_platform(name, by.sight)
+
+
+def _refuse(verdict: str, identity: Identity) -> Conflict | None:
+    release, asset = f"release {identity.release_id}", f"asset {identity.asset_id}"
+    match verdict:
+        case "deleted":
+            return Conflict("asset.deleted", f"{asset} was deleted")
+        case "unresolved":
+            return Conflict("release.unresolved", f"another release of {asset} is processed or reviewed now")
+        case "different":
+            return Conflict("release.exists", f"{release} was submitted before with another source or other options")
+        case "approved":
+            return Conflict("release.approved", f"{release} is approved")
+        case "processing":
+            return Conflict("release.processing", f"{release} is being processed")
+        case "full":
+            said = f"platform {identity.platform} has as many unresolved releases as it may have"
+            return Conflict("platform.full", said)
+        case _:
+            return None
 
 
 def _accepted(prepared: _Prepared, done: SubmittedRelease) -> Accepted:

@@ -48,6 +48,12 @@ PRINTED = {
     H3: ['"id": "austria_6"', '"id": "dem_h3_9"', "h3.measure_cells"],
     "docs/howto/list-a-container.md": ['"source": "bronze://inventory/north.tif"', "storage.total_inventory"],
     "docs/howto/ingest-stac.md": ['"changed": 1', "scene-1", "stac.load_items"],
+    "docs/howto/platforms.md": [
+        "create: release",
+        "publication 1 is published",
+        "revoked; nothing is published",
+        "next: revision 2",
+    ],
     "docs/howto/publish-a-collection.md": ["raster.crs_missing", "raster.convert_rasters", '"changed": 2'],
     "docs/howto/rasters.md": ["/stac/collections/heights/items/", '"approved": true'],
     "docs/howto/retention.md": [

@@ -10,6 +10,7 @@ import psycopg
 import pytest
 from psycopg.rows import dict_row
 
+from anabranch.canonical import Json
 from anabranch.engine.model import JobState
 from anabranch.errors import AnabranchError, Conflict, Denied, InputError, NotFound
 from anabranch.platform.orders import PlatformOrder
@@ -42,7 +43,7 @@ async def stack(catalog_url: str, tmp_path: Path, bronze: Path) -> AsyncIterator
 
 
 def order(version: str = "1", source: str = "a.tif", **more: Any) -> PlatformOrder:
-    refs = {"dataset_id": 38272, "resource_id": "dem", "version_id": version}
+    refs: dict[str, str | int] = {"dataset_id": 38272, "resource_id": "dem", "version_id": version}
     return PlatformOrder(platform="ddh", refs=refs, source=f"bronze://in/{source}", **more)
 
 
@@ -87,8 +88,10 @@ async def test_p1_p4_p6_a_release_is_published_when_it_is_approved_and_not_befor
     )  # fmt: skip
     assert {artifact["kind"] for artifact in done["artifacts"]} == {"cog", "report", "thumbnail"}
     assert [row["id"] for row in rows(catalog_url, "select id from pgstac.items")] == [done["item_id"]]
-    lines = rows(catalog_url, "select action, actor from app.audit order by number")
-    assert ("release.approved", BEN.actor) in [(line["action"], line["actor"]) for line in lines]
+    lines = await releases.platforms.audit("ddh", limit=9)
+    assert ("release.approved", BEN.actor) in [(line.action, line.actor) for line in lines]
+    ((_, asked),) = await releases.platforms.requests("ddh", limit=9)
+    assert (asked.job_id, asked.body["title"]) == (accepted.job_id, "Heights")
 
 
 async def test_p5_a_reprocess_is_reviewed_while_the_approved_revision_is_served(stack: Stack) -> None:
@@ -166,13 +169,15 @@ async def test_an_overwrite_cancels_what_waits_and_makes_the_next_revision(stack
 
 async def test_p4_p7_who_decides_must_be_allowed_to(stack: Stack) -> None:
     releases = stack.gateway.releases
-    policy = {
+    policy: dict[str, Json] = {
         "title": "Data hub", "required_refs": ["dataset_id", "resource_id"], "optional_refs": [],
         "version_ref": "version_id", "workflows": {"raster": "process_raster"}, "approval": "other_approver",
-        "callback_hosts": [], "max_unresolved": None,
+        "callback_hosts": [], "max_unresolved": 1,
     }  # fmt: skip
     await releases.save_platform("ddh", policy, ADMIN)
     accepted = await releases.submit(order(), ANN)
+    with pytest.raises(Conflict, match="as many unresolved"):
+        await releases.submit(order().model_copy(update={"refs": {"dataset_id": 1, "resource_id": 1}}), ANN)
     with pytest.raises(Conflict, match="not processed"):
         await releases.decide(accepted.release_id, True, BEN)
     await stack.until(str(accepted.job_id), lambda job: job.job.state is JobState.WAITING)

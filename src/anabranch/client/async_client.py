@@ -16,6 +16,7 @@ from anabranch.client.files import FileBody, OnBytes, hash_file_async
 from anabranch.client.job_stream import JobStream
 from anabranch.client.operations import BulkAnswer
 from anabranch.client.paths import job_path, limit_path, pause_path, segment, workflow_path
+from anabranch.client.platforms import AsyncPlatforms
 from anabranch.client.publishing import AsyncPublishing
 from anabranch.client.transport import AsyncTransport
 from anabranch.client.uploads import MAX_WHOLE_BYTES, upload_parts
@@ -63,6 +64,7 @@ class AsyncClient(AsyncPublishing):
         """Makes no request yet."""
         super().__init__(AsyncTransport(base_url, timeout, key))
         self.admin = AsyncAdmin(self._transport)
+        self.platform = AsyncPlatforms(self._transport)
 
     @property
     def base_url(self) -> str:

@@ -15,6 +15,7 @@ from anabranch.client.files import FileBody, OnBytes, hash_file
 from anabranch.client.job_stream import JobStream
 from anabranch.client.operations import BulkAnswer
 from anabranch.client.paths import job_path, limit_path, pause_path, segment, workflow_path
+from anabranch.client.platforms import Platforms
 from anabranch.client.publishing import Publishing
 from anabranch.client.transport import Transport
 from anabranch.client.uploads import MAX_WHOLE_BYTES, upload_parts
@@ -65,6 +66,7 @@ class Client(Publishing):
         """Makes no request yet."""
         super().__init__(Transport(base_url, timeout, key))
         self.admin = Admin(self._transport)
+        self.platform = Platforms(self._transport)
 
     @property
     def base_url(self) -> str:

@@ -8,7 +8,7 @@ __all__ = ["CODES"]
 # fmt: off
 CODES: tuple[Code, ...] = (
     Code("asset.deleted", Kind.CONFLICT, "The asset was deleted.", "Restore it first: `anabranch assets restore`."),
-    Code("asset.not_found", Kind.NOT_FOUND, "There is no such asset.", "List them with `anabranch assets list`."),
+    Code("asset.not_found", Kind.NOT_FOUND, "There is no such asset.", "List releases with `anabranch releases list`."),
     Code("asset.shown", Kind.CONFLICT, "A release of the asset is published.", "Unpublish it first."),
     Code("platform.data_type", Kind.INVALID, "The type of the data is not known.", "Set `data_type`, and a workflow for it on the platform."),
     Code("platform.exists", Kind.CONFLICT, "The references of a platform with assets can't change, because their ids depend on them.", "Make another platform."),

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from anabranch.canonical import Json
 from anabranch.errors import InputError
 from anabranch.platform.identity import Identity, identify
 from anabranch.platform.translators import translate_arcgis, translate_ddh
@@ -43,7 +44,7 @@ def test_names_are_readable_and_safe() -> None:
 
 
 def test_the_partners_own_shapes_become_orders() -> None:
-    sent = {
+    sent: dict[str, Json] = {
         "dataset_id": 7,
         "resource_id": "dem",
         "version_id": "2025-01",

@@ -108,15 +108,14 @@ class PostgresPlatforms:
     ) -> list[tuple[int, WorkOrder]]:
         """Requests with their cursors, the newest first."""
         rows = await self._database.call("list_requests", sight, request_id, release_id, before, limit)
-        return [(row["cursor"], read(WorkOrder, {**row, "request_id": str(row["request_id"])})) for row in rows]
+        return [(row.pop("cursor"), WorkOrder(**{**row, "request_id": str(row["request_id"])})) for row in rows]
 
     async def audit(
         self, sight: str, *, limit: int, asset_id: str | None = None, before: int | None = None
     ) -> Sequence[AuditEntry]:
         """Lines of the audit, the newest first."""
-        return [
-            read(AuditEntry, row) for row in await self._database.call("list_audit", sight, asset_id, before, limit)
-        ]
+        rows = await self._database.call("list_audit", sight, asset_id, before, limit)
+        return [AuditEntry(**row) for row in rows]
 
 
 def revoke(connection: Connection[TupleRow], release_id: str, by: ActionBy) -> tuple[str, str, str]:

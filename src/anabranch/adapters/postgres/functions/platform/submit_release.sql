@@ -3,7 +3,7 @@
 -- has one unresolved release (P3). An overwrite cancels what the release still waits for. _order: {platform, asset_id,
 -- release_id, refs, version, data_type, collection, item_id, title, description, tags, clearance, approval_required,
 -- order_hash, overwrite, reprocess, body, actor, correlation_id}; the arguments before it are those of app.submit_batch, for
--- one job. _dry_run: nothing is written. Without a verdict that makes something, request and job are those before, if any.
+-- one job. `full`: the platform has as many unresolved revisions as it may have. _dry_run: nothing is written. Without a verdict that makes something, request and job are those before, if any.
 create function app.submit_release(_session bigint, _workflows jsonb, _submissions jsonb, _order jsonb, _dry_run boolean)
 returns table (
     verdict text, request_id uuid, revision integer, job_id text, state app.job_state, rights bigint[]
@@ -27,7 +27,14 @@ begin
     select w.* into _weighed
       from app.weigh_submission(_o.asset_id, _o.release_id, _o.order_hash, _o.overwrite, _o.reprocess) w;
     rights := '{}';
-    verdict := _weighed.verdict;
+    verdict := case
+        when _weighed.verdict in ('create', 'next') and (
+             select count(*) >= p.max_unresolved
+               from app.platforms p
+               join app.revisions v on v.platform = p.id and v.approval_status = 'pending_review'
+                                   and v.processing_status <> 'failed'
+              where p.id = _o.platform group by p.max_unresolved) then 'full'
+        else _weighed.verdict end;
     revision := case verdict when 'create' then 1 when 'next' then _weighed.newest + 1 else _weighed.newest end;
     if _dry_run or verdict not in ('create', 'next') then
         return query

@@ -1,0 +1,1 @@
+"""Commands of platforms: orders, releases and decisions."""

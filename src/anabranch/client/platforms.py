@@ -1,0 +1,226 @@
+"""Work orders of partner systems, their releases, and decisions on them."""
+
+from collections.abc import AsyncIterator, Iterator, Mapping
+from types import NoneType
+from typing import TYPE_CHECKING
+
+from anabranch.client.paths import any_segment
+from anabranch.client.requests import AsyncRequests, Requests
+from anabranch.contract.answer import Page
+from anabranch.contract.platform import Accepted, AuditEntry, Decision, Platform, Release, WorkOrder
+
+if TYPE_CHECKING:
+    from anabranch.canonical import Json
+
+__all__ = ["AsyncPlatforms", "Platforms"]
+
+
+def release_path(release_id: str, action: str) -> str:
+    """The path of an action on a release."""
+    return f"/api/platform/releases/{any_segment(release_id)}/{action}"
+
+
+class Platforms(Requests):
+    """Requests of partner systems."""
+
+    def submit(self, order: "Mapping[str, Json]", *, shape: str | None = None, dry_run: bool = False) -> Accepted:
+        """Submit a work order; `shape` is the platform whose own shape it has. The same order is the same release."""
+        path = f"/api/platform/{any_segment(shape)}/submit" if shape else "/api/platform/submit"
+        return self._send(Accepted, "POST", path, dict(order), dry_run=dry_run)
+
+    def status(self, name: str) -> Release:
+        """The release of a request, an asset, a release or a job, by its id."""
+        return self._get(Release, f"/api/platform/status/{any_segment(name)}")
+
+    def latest(self, asset_id: str) -> Release:
+        """The newest published release of an asset."""
+        return self._get(Release, f"/api/platform/assets/{any_segment(asset_id)}/latest")
+
+    def releases(
+        self,
+        *,
+        asset_id: str | None = None,
+        processing_status: str | None = None,
+        approval_status: str | None = None,
+        latest: bool = False,
+        refs: Mapping[str, str] | None = None,
+    ) -> Iterator[Release]:
+        """Releases, the newest first, a page at a time."""
+        query = {
+            "asset_id": asset_id,
+            "processing_status": processing_status,
+            "approval_status": approval_status,
+            "latest": latest,
+            "ref": [f"{name}={value}" for name, value in (refs or {}).items()],
+        }
+        return self._all(lambda before: self._get(Page[Release], "/api/platform/releases", before=before, **query))
+
+    def approvals(self) -> Iterator[Release]:
+        """Releases that wait for an approval, a page at a time."""
+        return self._all(lambda before: self._get(Page[Release], "/api/approvals", before=before))
+
+    def approve(self, release_id: str, reason: str | None = None) -> Release:
+        """Approve a release; its job goes on and publishes it."""
+        return self._send(Release, "POST", release_path(release_id, "approve"), {"reason": reason})
+
+    def reject(self, release_id: str, reason: str) -> Release:
+        """Reject a release; nothing of it is published."""
+        return self._send(Release, "POST", release_path(release_id, "reject"), {"reason": reason})
+
+    def revoke(self, release_id: str, reason: str) -> Release:
+        """Take back the approval of a release: readers no longer see it."""
+        return self._send(Release, "POST", release_path(release_id, "revoke"), {"reason": reason})
+
+    def rollback(self, release_id: str, reason: str, *, number: int | None = None) -> Release:
+        """Show what an earlier publication of a release showed; without a number, the one before."""
+        body = {"reason": reason, "number": number}
+        return self._send(Release, "POST", release_path(release_id, "rollback"), body)
+
+    def clear(self, release_id: str, clearance: str, reason: str | None = None) -> Release:
+        """Set who may read a release: uncleared, internal or public."""
+        body = {"clearance": clearance, "reason": reason}
+        return self._send(Release, "POST", release_path(release_id, "clearance"), body)
+
+    def resubmit(self, release_id: str) -> Accepted:
+        """Submit the last order of a release again."""
+        return self._send(Accepted, "POST", release_path(release_id, "resubmit"))
+
+    def decide(self, action: str, release_ids: list[str], reason: str | None = None) -> list[Decision]:
+        """Approve, reject or revoke up to 100 releases, each by itself."""
+        body = {"action": action, "release_ids": release_ids, "reason": reason}
+        return self._send(list[Decision], "POST", "/api/platform/releases", body)
+
+    def delete_asset(self, asset_id: str, reason: str | None = None) -> None:
+        """Mark an asset as deleted; nothing of it is removed."""
+        path = f"/api/platform/assets/{any_segment(asset_id)}/delete"
+        self._send(NoneType, "POST", path, {"reason": reason})
+
+    def restore_asset(self, asset_id: str, reason: str | None = None) -> None:
+        """Restore an asset that was deleted."""
+        path = f"/api/platform/assets/{any_segment(asset_id)}/restore"
+        self._send(NoneType, "POST", path, {"reason": reason})
+
+    def requests(self, *, release_id: str | None = None) -> Iterator[WorkOrder]:
+        """Work orders as they were accepted, the newest first, a page at a time."""
+        path = "/api/platform/requests"
+        return self._all(lambda before: self._get(Page[WorkOrder], path, before=before, release_id=release_id))
+
+    def audit(self, *, asset_id: str | None = None) -> Iterator[AuditEntry]:
+        """Who did what, the newest first, a page at a time."""
+        path = "/api/platform/audit"
+        return self._all(lambda before: self._get(Page[AuditEntry], path, before=before, asset_id=asset_id))
+
+    def platforms(self) -> list[Platform]:
+        """Partner systems with their references, workflows and policies."""
+        return self._get(list[Platform], "/api/platforms")
+
+    def save(self, platform: str, given: "Mapping[str, Json]") -> Platform:
+        """Make a platform, or change one."""
+        return self._send(Platform, "PUT", f"/api/platforms/{any_segment(platform)}", dict(given))
+
+    def retire(self, platform: str) -> Platform:
+        """Retire a platform: it takes no more orders, and keeps its assets."""
+        return self._send(Platform, "DELETE", f"/api/platforms/{any_segment(platform)}")
+
+
+class AsyncPlatforms(AsyncRequests):
+    """The same, awaited."""
+
+    async def submit(self, order: "Mapping[str, Json]", *, shape: str | None = None, dry_run: bool = False) -> Accepted:
+        """Submit a work order; `shape` is the platform whose own shape it has. The same order is the same release."""
+        path = f"/api/platform/{any_segment(shape)}/submit" if shape else "/api/platform/submit"
+        return await self._send(Accepted, "POST", path, dict(order), dry_run=dry_run)
+
+    async def status(self, name: str) -> Release:
+        """The release of a request, an asset, a release or a job, by its id."""
+        return await self._get(Release, f"/api/platform/status/{any_segment(name)}")
+
+    async def latest(self, asset_id: str) -> Release:
+        """The newest published release of an asset."""
+        return await self._get(Release, f"/api/platform/assets/{any_segment(asset_id)}/latest")
+
+    def releases(
+        self,
+        *,
+        asset_id: str | None = None,
+        processing_status: str | None = None,
+        approval_status: str | None = None,
+        latest: bool = False,
+        refs: Mapping[str, str] | None = None,
+    ) -> AsyncIterator[Release]:
+        """Releases, the newest first, a page at a time."""
+        query = {
+            "asset_id": asset_id,
+            "processing_status": processing_status,
+            "approval_status": approval_status,
+            "latest": latest,
+            "ref": [f"{name}={value}" for name, value in (refs or {}).items()],
+        }
+        return self._all(lambda before: self._get(Page[Release], "/api/platform/releases", before=before, **query))
+
+    def approvals(self) -> AsyncIterator[Release]:
+        """Releases that wait for an approval, a page at a time."""
+        return self._all(lambda before: self._get(Page[Release], "/api/approvals", before=before))
+
+    async def approve(self, release_id: str, reason: str | None = None) -> Release:
+        """Approve a release; its job goes on and publishes it."""
+        return await self._send(Release, "POST", release_path(release_id, "approve"), {"reason": reason})
+
+    async def reject(self, release_id: str, reason: str) -> Release:
+        """Reject a release; nothing of it is published."""
+        return await self._send(Release, "POST", release_path(release_id, "reject"), {"reason": reason})
+
+    async def revoke(self, release_id: str, reason: str) -> Release:
+        """Take back the approval of a release: readers no longer see it."""
+        return await self._send(Release, "POST", release_path(release_id, "revoke"), {"reason": reason})
+
+    async def rollback(self, release_id: str, reason: str, *, number: int | None = None) -> Release:
+        """Show what an earlier publication of a release showed; without a number, the one before."""
+        body = {"reason": reason, "number": number}
+        return await self._send(Release, "POST", release_path(release_id, "rollback"), body)
+
+    async def clear(self, release_id: str, clearance: str, reason: str | None = None) -> Release:
+        """Set who may read a release: uncleared, internal or public."""
+        body = {"clearance": clearance, "reason": reason}
+        return await self._send(Release, "POST", release_path(release_id, "clearance"), body)
+
+    async def resubmit(self, release_id: str) -> Accepted:
+        """Submit the last order of a release again."""
+        return await self._send(Accepted, "POST", release_path(release_id, "resubmit"))
+
+    async def decide(self, action: str, release_ids: list[str], reason: str | None = None) -> list[Decision]:
+        """Approve, reject or revoke up to 100 releases, each by itself."""
+        body = {"action": action, "release_ids": release_ids, "reason": reason}
+        return await self._send(list[Decision], "POST", "/api/platform/releases", body)
+
+    async def delete_asset(self, asset_id: str, reason: str | None = None) -> None:
+        """Mark an asset as deleted; nothing of it is removed."""
+        path = f"/api/platform/assets/{any_segment(asset_id)}/delete"
+        await self._send(NoneType, "POST", path, {"reason": reason})
+
+    async def restore_asset(self, asset_id: str, reason: str | None = None) -> None:
+        """Restore an asset that was deleted."""
+        path = f"/api/platform/assets/{any_segment(asset_id)}/restore"
+        await self._send(NoneType, "POST", path, {"reason": reason})
+
+    def requests(self, *, release_id: str | None = None) -> AsyncIterator[WorkOrder]:
+        """Work orders as they were accepted, the newest first, a page at a time."""
+        path = "/api/platform/requests"
+        return self._all(lambda before: self._get(Page[WorkOrder], path, before=before, release_id=release_id))
+
+    def audit(self, *, asset_id: str | None = None) -> AsyncIterator[AuditEntry]:
+        """Who did what, the newest first, a page at a time."""
+        path = "/api/platform/audit"
+        return self._all(lambda before: self._get(Page[AuditEntry], path, before=before, asset_id=asset_id))
+
+    async def platforms(self) -> list[Platform]:
+        """Partner systems with their references, workflows and policies."""
+        return await self._get(list[Platform], "/api/platforms")
+
+    async def save(self, platform: str, given: "Mapping[str, Json]") -> Platform:
+        """Make a platform, or change one."""
+        return await self._send(Platform, "PUT", f"/api/platforms/{any_segment(platform)}", dict(given))
+
+    async def retire(self, platform: str) -> Platform:
+        """Retire a platform: it takes no more orders, and keeps its assets."""
+        return await self._send(Platform, "DELETE", f"/api/platforms/{any_segment(platform)}")
