@@ -147,7 +147,24 @@ def test_p5_an_item_that_was_replaced_from_elsewhere_is_still_that_of_its_file(
     for job, source in zip((A, B), sources, strict=True):
         publish(handler, "heights", job, [replace(publication(job), made_from=source)])
     found = handler.execute("select * from app.find_made_from('heights', 'bronze://in/')").fetchall()
-    assert found == [("dem", 2, True, sources[0]["address"], sources[0]["versions"])]
+    assert found == [("dem", 2, True, sources[0]["address"], sources[0]["versions"], {})]
+
+
+@pytest.mark.parametrize(
+    ("versions", "hashes", "noted"),
+    [({"tif": "2", "tfw": "1"}, {"tif": "a"}, True), ({"tif": "2", "tfw": "2"}, {"tif": "a", "tfw": "b"}, True),
+     ({"tif": "2", "tfw": "1"}, {"tif": "b"}, False), ({"tif": "2", "tfw": "2"}, {"tif": "a"}, False),
+     ({"tif": "2"}, {"tif": "a"}, False)],
+)  # fmt: skip
+def test_newer_versions_are_recorded_only_of_the_same_content(
+    handler: Connection[Any], versions: dict[str, str], hashes: dict[str, str], noted: bool
+) -> None:
+    made: Any = {"address": "tif", "versions": {"tif": "1", "tfw": "1"}, "sha256": {"tif": "a", "tfw": "b"}}
+    publish(handler, "heights", A, [replace(publication(A), made_from=made)])
+    files = Jsonb([{"item": "dem", "versions": versions, "sha256": hashes}])
+    handler.execute("select app.note_versions('heights', %s)", [files])
+    ((found,),) = handler.execute("select versions from app.find_made_from('heights', 'tif')").fetchall()
+    assert found == (versions if noted else made["versions"])
 
 
 def test_p5_every_action_has_the_next_number_and_its_content_comes_back(

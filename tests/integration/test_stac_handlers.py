@@ -264,8 +264,8 @@ async def test_p5_two_jobs_at_once_publish_the_same_content_once(stack: Stack, c
         other.execute("select app.lock_catalog()")
         jobs = [await stack.submit("again", **given, note=note) for note in ("one", "two")]
         await stack.until(jobs[0], lambda _: waits_for_a_lock(catalog_url, 2))
-    results = [(await stack.tasks(await stack.wait(job), "items"))[0].result for job in jobs]
-    assert sorted(result["changed"] for result in results if isinstance(result, dict)) == [0, 2]
+    results: list[Any] = [(await stack.tasks(await stack.wait(job), "items"))[0].result for job in jobs]
+    assert sorted(result["changed"] for result in results) == [0, 2]
     with connect(catalog_url, Role.READER) as reader:
         numbers = reader.execute("select number from app.publication_keys where kind = 'item'").fetchall()
     assert numbers == [(1,), (1,)]

@@ -8,13 +8,19 @@ __all__ = ["FailedFile", "ListedFile"]
 
 
 class ListedFile(StrictModel):
-    """A file as it was compared with the catalog: its versions with its sidecars, and the number of its item."""
+    """A file as it was compared with the catalog: its versions with its sidecars, and the number of its item.
+
+    `sha256` has the known hashes of the files that have another version by now: if all of them are the same, it is the
+    same content.
+    """
 
     address: str
     item: str
     status: str
     versions: dict[str, str] = Field({})
+    sha256: dict[str, str] = Field({}, exclude_if=lambda sha256: not sha256)
     expected: int = 0
+    shown: bool = Field(True, exclude_if=lambda shown: shown)
 
 
 class FailedFile(StrictModel):

@@ -169,8 +169,11 @@ def build_publications(
 
 
 def _made_from(facts: ItemFacts) -> JsonObject | None:
-    """The source with its versions, as our tables record it; no reader sees the address."""
+    """The source with its versions and hashes, as our tables record it; no reader sees the address."""
     source = facts.source
     if source is None or source.address is None or not source.versions:
         return None
-    return {"address": source.address, "versions": dict[str, Json](source.versions)}
+    made_from: JsonObject = {"address": source.address, "versions": dict[str, Json](source.versions)}
+    if source.sha256:
+        made_from["sha256"] = {source.address: source.sha256, **source.sidecars}
+    return made_from
