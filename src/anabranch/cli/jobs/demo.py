@@ -9,6 +9,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from pydantic import Field
+
+from anabranch.canonical import JsonObject
 from anabranch.cli.connection import connect
 from anabranch.cli.exit_codes import JobFailed
 from anabranch.cli.stack.start import interrupt_on_signals, start_for_command
@@ -43,25 +46,25 @@ class RefusalView(StrictModel):
 
 
 class PublishedFile(StrictModel):
-    """The result for a file: the links of a raster or of a layer, or why there are none."""
+    """The result for a file: the links of a raster or of a layer by name, or why there are none."""
 
     input: str
     bytes: int
     job_id: str
     verdict: str
-    error: RefusalView | None = None
-    item: str | None = None
-    cog: str | None = None
+    links: dict[str, str] = Field({})
     cog_bytes: int | None = None
-    table: str | None = None
-    features: str | None = None
-    preview: str | None = None
+    error: RefusalView | None = None
     warnings: tuple[str, ...] = ()
 
     @property
     def is_expected(self) -> bool:
         """Whether a valid file was published, or the broken one was not."""
         return (self.verdict == "completed") != (self.input == f"{BROKEN_SAMPLE}.tif")
+
+    def to_json(self) -> JsonObject:
+        """The same with the links beside the other fields."""
+        return {**self.model_dump(mode="json", exclude_none=True, exclude={"links"}), **self.links}
 
 
 def demo(json: Json = False) -> None:
@@ -75,7 +78,7 @@ def demo(json: Json = False) -> None:
         results = [_describe(client.base_url, samples[name], job) for name, job in ended.items()]
         page = f"{client.base_url}/"
     if json:
-        print_json({"page": page, "files": [one.model_dump(mode="json", exclude_none=True) for one in results]})
+        print_json({"page": page, "files": [one.to_json() for one in results]})
     else:
         _show(results, page)
     _require_expected(results)
@@ -122,13 +125,12 @@ def _describe(base: str, path: Path, job: JobStatus) -> PublishedFile:
     if "table" in made:
         table = made["table"]["href"]
         layer = table.removeprefix("geo.")
-        return known(item=link, table=table, features=f"{base}/features/collections/{layer}/items")
+        features = f"{base}/features/collections/{layer}/items"
+        return known(links={"table": table, "features": features, "item": link})
     paths = {kind: current_file_path(item["collection"], item["id"], output["name"]) for kind, output in made.items()}
     return known(
-        item=link,
-        cog=base + paths["cog"],
+        links={"cog": base + paths["cog"], "item": link, "preview": base + paths["thumbnail"]},
         cog_bytes=made["cog"]["size"],
-        preview=base + paths["thumbnail"],
         warnings=tuple(warning["message"] for warning in result["warnings"]),
     )
 
@@ -139,9 +141,8 @@ def _show(results: list[PublishedFile], page: str) -> None:
         if one.cog_bytes is not None:
             before, after = format_size(one.bytes), format_size(one.cog_bytes)
             print_line(f"  size     {before} before, {after} as a COG with overviews")
-        for name in ("cog", "table", "features", "item", "preview"):
-            if link := getattr(one, name):
-                print_line(f"  {name:8} {link}")
+        for name, link in one.links.items():
+            print_line(f"  {name:8} {link}")
         if one.error:
             print_line(f"  reason   {one.error.message} [{one.error.code}]")
         for warning in one.warnings:
