@@ -1,10 +1,10 @@
-"""A file of a folder between the tasks that compare, read and report it, whichever plugin they are of."""
+"""Files between the tasks that list, compare, read and report them, whichever plugin they are of."""
 
 from pydantic import Field
 
 from anabranch.strict_model import StrictModel
 
-__all__ = ["FailedFile", "ListedFile"]
+__all__ = ["FailedFile", "ListedFile", "PlannedFile"]
 
 
 class ListedFile(StrictModel):
@@ -21,6 +21,17 @@ class ListedFile(StrictModel):
     sha256: dict[str, str] = Field({}, exclude_if=lambda sha256: not sha256)
     expected: int = 0
     shown: bool = Field(True, exclude_if=lambda shown: shown)
+
+
+class PlannedFile(StrictModel):
+    """A file to publish, as it was when its job began, and the collection that its items join."""
+
+    source: str
+    name: str
+    size: int
+    tag: str
+    modified: str
+    collection: str
 
 
 class FailedFile(StrictModel):

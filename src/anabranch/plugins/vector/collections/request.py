@@ -4,10 +4,9 @@ from typing import Self
 
 from pydantic import Field, field_validator, model_validator
 
-from anabranch.errors import InputError
 from anabranch.plugins.vector.reading.formats import SUFFIXES
 from anabranch.plugins.vector.request import PublishOptions
-from anabranch.storage.addresses import parse_address, parse_folder
+from anabranch.storage.addresses import require_address, require_folder
 
 __all__ = ["CollectionRequest"]
 
@@ -25,23 +24,12 @@ class CollectionRequest(PublishOptions):
     @classmethod
     def _check_addresses(cls, sources: tuple[str, ...]) -> tuple[str, ...]:
         for source in sources:
-            try:
-                parse_address(source)
-            except InputError as error:
-                raise ValueError(f"{error.message}. {error.remedy}") from error
+            require_address(source)
         if len(set(sources)) < len(sources):
             raise ValueError("a file is listed twice: list each once")
         return sources
 
-    @field_validator("folder")
-    @classmethod
-    def _check_folder(cls, folder: str | None) -> str | None:
-        if folder is not None:
-            try:
-                parse_folder(folder)
-            except InputError as error:
-                raise ValueError(f"{error.message}. {error.remedy}") from error
-        return folder
+    _check_folder = field_validator("folder")(require_folder)
 
     @field_validator("extensions")
     @classmethod

@@ -15,7 +15,7 @@ from anabranch.plugins.vector.reading.json_blocks import Block, locate, read_blo
 from anabranch.plugins.vector.settings import VectorSettings
 from anabranch.redaction import show_text
 
-__all__ = ["JsonFacts", "JsonKind", "max_document_bytes", "scan_json"]
+__all__ = ["JsonFacts", "JsonKind", "max_document_bytes", "require_readable_whole", "scan_json"]
 
 MB = 2**20
 MAX_DEPTH = 32
@@ -53,6 +53,17 @@ class JsonFacts:
 def max_document_bytes(settings: VectorSettings) -> int:
     """How large a feature, or a file that is read whole, may be."""
     return settings.vector_memory_mb * MB // DOCUMENT_DIVISOR
+
+
+def require_readable_whole(path: Path, form: str, settings: VectorSettings) -> None:
+    """Refuse a file that is too large for a format that must be read whole."""
+    most = max_document_bytes(settings)
+    if path.stat().st_size > most:
+        raise Permanent(
+            f"{path.name} is {form} of more than {most // MB} MB, and {form} must be read whole",
+            code="vector.too_large",
+            remedy=f"Convert it: `ogr2ogr out.gpkg {path.name}`.",
+        )
 
 
 def scan_json(path: Path, settings: VectorSettings) -> JsonFacts:
