@@ -1,7 +1,10 @@
 """Files between the tasks that list, compare, read and report them, whichever plugin they are of."""
 
+from pathlib import PurePosixPath
+
 from pydantic import Field
 
+from anabranch.storage.tiers import Stat
 from anabranch.strict_model import StrictModel
 
 __all__ = ["FailedFile", "ListedFile", "PlannedFile"]
@@ -32,6 +35,14 @@ class PlannedFile(StrictModel):
     tag: str
     modified: str
     collection: str
+
+    @classmethod
+    def of(cls, source: str, found: Stat, collection: str) -> "PlannedFile":
+        """The file at an address, which was found there."""
+        name, modified = PurePosixPath(found.key).name, found.modified.isoformat()
+        return PlannedFile(
+            source=source, name=name, size=found.size, tag=found.tag, modified=modified, collection=collection
+        )
 
 
 class FailedFile(StrictModel):

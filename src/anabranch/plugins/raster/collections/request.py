@@ -7,6 +7,7 @@ from pydantic import Field, field_validator, model_validator
 from anabranch.plugins.raster.files.magic_bytes import SUFFIXES
 from anabranch.plugins.raster.request import NamedSource, PublishOptions
 from anabranch.storage.addresses import require_address, require_folder
+from anabranch.storage.filenames import require_extensions
 
 __all__ = ["CollectionRequest"]
 
@@ -36,10 +37,7 @@ class CollectionRequest(PublishOptions):
     @field_validator("extensions")
     @classmethod
     def _check_extensions(cls, given: tuple[str, ...]) -> tuple[str, ...]:
-        wanted = tuple(f".{one.lower().removeprefix('.')}" for one in given)
-        if odd := [one for one in wanted if one not in SUFFIXES]:
-            raise ValueError(f"{odd[0][:20]} is not one of a supported raster format: {', '.join(sorted(SUFFIXES))}")
-        return wanted
+        return require_extensions(given, SUFFIXES, "raster")
 
     _check_folder = field_validator("folder")(require_folder)
 

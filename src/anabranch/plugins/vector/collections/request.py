@@ -7,6 +7,7 @@ from pydantic import Field, field_validator, model_validator
 from anabranch.plugins.vector.reading.formats import SUFFIXES
 from anabranch.plugins.vector.request import PublishOptions
 from anabranch.storage.addresses import require_address, require_folder
+from anabranch.storage.filenames import require_extensions
 
 __all__ = ["CollectionRequest"]
 
@@ -34,10 +35,7 @@ class CollectionRequest(PublishOptions):
     @field_validator("extensions")
     @classmethod
     def _check_extensions(cls, given: tuple[str, ...]) -> tuple[str, ...]:
-        wanted = tuple(f".{one.lower().removeprefix('.')}" for one in given)
-        if odd := [one for one in wanted if one not in SUFFIXES]:
-            raise ValueError(f"{odd[0][:20]} is not one of a supported vector format: {', '.join(sorted(SUFFIXES))}")
-        return wanted
+        return require_extensions(given, SUFFIXES, "vector")
 
     @model_validator(mode="after")
     def _has_one_origin(self) -> Self:

@@ -1,9 +1,6 @@
 """Checks JSON files before GDAL sees them: valid, GeoJSON, not too deep; in one pass of bounded memory."""
 
-import gc
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NoReturn
@@ -11,6 +8,7 @@ from typing import Literal, NoReturn
 from pydantic_core import from_json
 
 from anabranch.errors import Permanent
+from anabranch.garbage_collection import without_collector
 from anabranch.plugins.vector.reading.json_blocks import Block, locate, read_blocks
 from anabranch.plugins.vector.settings import VectorSettings
 from anabranch.redaction import show_text
@@ -68,20 +66,8 @@ def require_readable_whole(path: Path, form: str, settings: VectorSettings) -> N
 
 def scan_json(path: Path, settings: VectorSettings) -> JsonFacts:
     """Scan a file; refused where it is neither GeoJSON nor TopoJSON."""
-    with _no_collection():
+    with without_collector():
         return _Scan(path, settings).run()
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Parsed values have no cycles, and looking for some takes most of the time."""
-    on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if on:
-            gc.enable()
 
 
 class _Scan:
