@@ -42,38 +42,30 @@ class RetryChoice:
     from_node: str | None = None
 
 
+@dataclass(frozen=True)
 class Controls:
     """Retry, cancel, signal, limit, pause and drain, under the session of this process; `by` is who does it (P7)."""
 
-    def __init__(
-        self,
-        store: PostgresStore,
-        reads: PostgresReads,
-        session: Callable[[], SessionId],
-        start: Callable[[Sequence[TakenRight]], None],
-        later: Callable[[Coroutine[None, None, None]], None],
-    ) -> None:
-        """`start` spends rights; `later` runs work in the background."""
-        self._store = store
-        self._reads = reads
-        self._session = session
-        self._start = start
-        self._later = later
+    store: PostgresStore
+    reads: PostgresReads
+    session: Callable[[], SessionId]
+    start: Callable[[Sequence[TakenRight]], None]  # spends rights
+    later: Callable[[Coroutine[None, None, None]], None]  # runs work in the background
 
     async def cancel(self, job_id: str, reason: str, by: str) -> JobDetail:
         """Cancel a job and those it runs, by its id or a start of it; Conflict when it has ended (E5).
 
         Of several callers at once, one cancels it, and the others meet a job that has ended.
         """
-        job = await self._reads.find(job_id)
+        job = await self.reads.find(job_id)
         if job.state in TERMINAL_STATES:
             raise _ended(job.job_id, job.state)
-        state, changed = await self._store.cancel(job.job_id, reason, by)
+        state, changed = await self.store.cancel(job.job_id, reason, by)
         if not changed:
             raise _ended(job.job_id, state)
-        if (await self._reads.workflow(job)).parts and await self._store.cancel_orphans():
-            self._later(end_orphans(self._store))  # there may be very many
-        return await self._reads.job(job.job_id)
+        if (await self.reads.workflow(job)).parts and await self.store.cancel_orphans():
+            self.later(end_orphans(self.store))  # there may be very many
+        return await self.reads.job(job.job_id)
 
     async def plan_retry(self, job_id: str, wanted: RetryChoice) -> Retry:
         """What a retry would run; nothing is changed. Conflict when the job can't be retried."""
@@ -87,9 +79,9 @@ class Controls:
         """Run again what failed, in a new generation; Conflict when the job can't be retried."""
         for _ in range(MAX_ATTEMPTS):
             job, again, nodes = await self._choose(job_id, wanted)
-            verdict = await self._store.retry(job.job_id, job.last_event, again, self._session(), by)
+            verdict = await self.store.retry(job.job_id, job.last_event, again, self.session(), by)
             if verdict.right:
-                self._start([verdict.right])
+                self.start([verdict.right])
                 return _plan(job, again, nodes, dry_run=False)
             if verdict.answer is RetryAnswer.OLDER:
                 await self._require_newest(job)
@@ -102,11 +94,11 @@ class Controls:
 
         A signal that is not the answer that the gate declares is an InputError, and the gate goes on waiting.
         """
-        job = await self._reads.find(job_id)
-        payload = check_answer(_require_gate(await self._reads.workflow(job), node), payload)
-        verdict = await self._store.signal(job.job_id, node, payload, by, self._session())
+        job = await self.reads.find(job_id)
+        payload = check_answer(_require_gate(await self.reads.workflow(job), node), payload)
+        verdict = await self.store.signal(job.job_id, node, payload, by, self.session())
         if verdict.right:
-            self._start([verdict.right])
+            self.start([verdict.right])
         if verdict.answer in (SignalAnswer.ACCEPTED, SignalAnswer.SAME):
             return verdict.answer is SignalAnswer.ACCEPTED
         gate, remedy = f"{node} of job {job.job_id[:12]}", f"See `anabranch events {job.job_id[:12]}`."
@@ -116,11 +108,11 @@ class Controls:
 
     async def limit(self, kind: LimitKind, name: str, change: LimitChange, by: str) -> Limit | None:
         """Set, pause, resume or remove a limit; returns the limit as it is now."""
-        return await self._store.limit(kind, name, change, by)
+        return await self.store.limit(kind, name, change, by)
 
     async def drain(self, session: int, *, draining: bool) -> None:
         """Let a worker take nothing more, or again."""
-        if not await self._store.drain(SessionId(session), draining=draining):
+        if not await self.store.drain(SessionId(session), draining=draining):
             raise NotFound(
                 "worker.not_found", f"there is no live session {session}", remedy="List them with `anabranch workers`."
             )
@@ -137,9 +129,9 @@ class Controls:
     ) -> list[Replay]:
         """Retry the jobs of dead letters, each for the nodes that have some; at most so many letters are looked at."""
         found: dict[str, dict[str, None]] = {}
-        asked: list[str | None] = [(await self._reads.find(job_id)).job_id for job_id in job_ids]
+        asked: list[str | None] = [(await self.reads.find(job_id)).job_id for job_id in job_ids]
         for job_id in asked or [None]:
-            letters = await self._reads.dead_letters(
+            letters = await self.reads.dead_letters(
                 limit=limit, workflow=workflow, handler=handler, code=code, job_id=job_id
             )
             for letter in letters:
@@ -158,23 +150,23 @@ class Controls:
     async def _explain_nothing(self, job_id: str) -> Replay:
         """Why nothing is replayed of a job that was named."""
         try:
-            await self._require_newest(await self._reads.find(job_id))
+            await self._require_newest(await self.reads.find(job_id))
         except AnabranchError as error:
             return _not_replayed(job_id, (), error)
         nothing = Conflict("retry.nothing_failed", f"job {job_id[:12]} has no dead letters of this choice")
         return _not_replayed(job_id, (), nothing)
 
     async def _require_newest(self, job: Job) -> None:
-        if newest := await self._reads.find_newer(job):
+        if newest := await self.reads.find_newer(job):
             said = f"job {job.job_id[:12]} has a newer one of the same parameters, {newest[:12]}"
             remedy = f"See it with `anabranch status {newest[:12]}`; if it failed too, retry that one."
             raise Conflict("retry.older", said, remedy=remedy)
 
     async def _choose(self, job_id: str, wanted: RetryChoice) -> tuple[Job, RetryPlan, list[NodeDetail]]:
-        job = await self._reads.find(job_id)
+        job = await self.reads.find(job_id)
         if job.state not in TERMINAL_STATES:
             raise _unretryable(job, RetryAnswer.OPEN)
-        workflow, nodes = await self._reads.workflow(job), await self._reads.nodes(job.id)
+        workflow, nodes = await self.reads.workflow(job), await self.reads.nodes(job.id)
         states, failed = {node.name: node.state for node in nodes}, {node.name: node.tasks.failed for node in nodes}
         again = choose_retry(workflow, states, failed, nodes=wanted.nodes, from_node=wanted.from_node)
         return job, again, nodes

@@ -23,7 +23,6 @@ from anabranch.plugins.stac.item import Origin, build_item, find_outputs
 from anabranch.plugins.stac.pgstac import transaction
 from anabranch.plugins.stac.pgstac.rebuild import Difference, Rebuilt, check, rebuild
 from anabranch.plugins.stac.publication_file import PublicationFile
-from anabranch.plugins.stac.same_content import find_same
 from tests.support.items import raster_item
 
 JOB = "j" * 64
@@ -236,14 +235,20 @@ def test_c2_p5_many_items_are_published_batch_by_batch_all_or_none(
     assert check(login) == []
 
 
-def test_an_item_of_the_same_content_is_found_whichever_job_made_it(handler: Connection[Any]) -> None:
+def test_an_item_of_the_same_content_is_kept_whichever_job_made_it(
+    handler: Connection[Any], login: Connection[Any]
+) -> None:
+    other = "k" * 64
     publish(handler, "heights", JOB, [publication("a"), publication("b")])
     raster = raster_item("a")
-    remade = Publication(build_item("heights", raster, Origin("k" * 64, "w"), "0.1.0"), find_outputs(raster))
+    remade = Publication(build_item("heights", raster, Origin(other, "w"), "0.1.0"), find_outputs(raster))
     newer = Publication(build_item("heights", raster_item("b"), Origin(JOB), "0.2.0"))
     retitled = publication("a", title="Others")
-    assert set(find_same(handler, "heights", [remade, newer, publication("c")])) == {"a"}
-    assert find_same(handler, "heights", [retitled]) == {}
+    login.execute("delete from pgstac.items where id = 'a'")
+    assert publish(handler, "heights", other, [remade, newer, publication("c")], keep_same=True).changed == ("b", "c")
+    assert check(login) == [], "an item that is kept is restored in pgstac, too"
+    assert publish(handler, "heights", other, [retitled], keep_same=True).changed == ("a",)
+    assert publish(handler, "heights", other, [remade]).changed == ("a",)
 
 
 def test_a_publisher_of_another_collection_is_not_waited_for(
@@ -431,6 +436,7 @@ def test_e5_the_handler_role_publishes_and_touches_nothing_else(
         "list_failures",
         "list_files",
         "make_layer_table",
+        "note_versions",
         "now",
         "publish_items",
         "remove_collection",

@@ -149,6 +149,25 @@ async def test_p5_two_synchronizations_at_once_publish_each_file_once(stack: Sta
     assert {each["code"] for result in results for each in result["files"].get("failed", [])} <= {"publication.moved"}
 
 
+async def test_p5_files_that_have_the_same_content_in_another_version_are_left_alone(
+    stack: Stack, delivery: Path, url: str
+) -> None:
+    first, second = write(delivery / "a.tif", 0), write(delivery / "b.tif", 1)
+    sidecar = first.with_suffix(".tfw")
+    sidecar.write_text("10\n0\n0\n-10\n0\n0\n")
+    age(sidecar)
+    assert (await sync(stack, delivery))["counts"] == {"published": 2}
+
+    age(first, 2 * HALF_HOUR), age(sidecar, 2 * HALF_HOUR), write(second, 2)
+    assert (await sync(stack, delivery, dry_run=True))["counts"] == {"changed": 1, "unchanged": 1}
+    result = await sync(stack, delivery)
+    assert (result["counts"], names(result, "unchanged")) == ({"replaced": 1, "unchanged": 1}, ["a.tif"])
+    assert sorted(number for _, number, *_ in query(url, HISTORY, delivery)) == [1, 1, 2]
+
+    job = await stack.run("sync_folder", folder=f"bronze://{delivery.name}", collection=delivery.name)
+    assert await stack.tasks(job, "check") == [], "the new version is known now"
+
+
 @pytest.mark.slow
 async def test_a_withdrawn_item_comes_back_only_with_another_file(stack: Stack, delivery: Path, url: str) -> None:
     write(delivery / "a.tif", 0)

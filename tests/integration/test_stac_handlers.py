@@ -68,7 +68,7 @@ nodes:
 
 AGAIN = """
 workflow_id: again
-inputs: {items: {type: array, required: true}, keep: {type: boolean, required: true}}
+inputs: {items: {type: array, required: true}, keep: {type: boolean, required: true}, note: {type: string, default: ""}}
 nodes:
   items:
     handler: stac.register_items
@@ -180,9 +180,9 @@ async def test_e7_a_job_that_was_cancelled_meanwhile_publishes_nothing(stack: St
         assert reader.execute("select id from app.catalog_items").fetchall() == [("before",)]
 
 
-def waits_for_a_lock(url: str) -> bool:
+def waits_for_a_lock(url: str, publishers: int = 1) -> bool:
     with psycopg.connect(url) as connection:
-        return connection.execute(WAITING).fetchone() is not None
+        return len(connection.execute(WAITING).fetchall()) >= publishers
 
 
 def is_publishing(url: str) -> bool:
@@ -256,6 +256,19 @@ async def test_e15_a_job_that_found_its_items_unchanged_answers_only_while_they_
     change("withdraw")
     last, changed = await submit()
     assert (last not in (first, kept), changed) == (True, 1)
+
+
+async def test_p5_two_jobs_at_once_publish_the_same_content_once(stack: Stack, catalog_url: str) -> None:
+    given: dict[str, Json] = {"items": [raster_facts("a"), raster_facts("b")], "keep": True}
+    with psycopg.connect(catalog_url) as other:
+        other.execute("select app.lock_catalog()")
+        jobs = [await stack.submit("again", **given, note=note) for note in ("one", "two")]
+        await stack.until(jobs[0], lambda _: waits_for_a_lock(catalog_url, 2))
+    results: list[Any] = [(await stack.tasks(await stack.wait(job), "items"))[0].result for job in jobs]
+    assert sorted(result["changed"] for result in results) == [0, 2]
+    with connect(catalog_url, Role.READER) as reader:
+        numbers = reader.execute("select number from app.publication_keys where kind = 'item'").fetchall()
+    assert numbers == [(1,), (1,)]
 
 
 async def test_s6_unpublish_raster_shows_first_and_withdraws_when_it_is_confirmed(

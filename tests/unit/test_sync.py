@@ -23,7 +23,7 @@ def known(address: str, **versions: str) -> dict[str, Known]:
     """What was published of a file; versions by the extensions of the files."""
     stem = address.removesuffix(".tif")
     by_address = {f"{stem}.{extension}": tag for extension, tag in versions.items()}
-    return {name_item(address): Known(name_item(address), 3, True, address, by_address)}
+    return {name_item(address): Known(name_item(address), 3, True, address, by_address, {address: "ab" * 32})}
 
 
 def statuses(files: dict[str, Stat], published: dict[str, Known], wanted: Wanted = ANY) -> dict[str, str]:
@@ -48,8 +48,20 @@ def test_a_sidecar_that_came_changed_or_left_is_a_change(versions: dict[str, str
     assert statuses(listed("in/a.tif", "in/a.tfw", "in/b.prj"), known(A, **versions)) == {A: status}
 
 
+@pytest.mark.parametrize(
+    ("versions", "hashes"),
+    [({"tif": "0", "tfw": "1"}, {A: "ab" * 32}), ({"tif": "0", "tfw": "0"}, {}), ({"tif": "0"}, {}),
+     ({"tif": "0", "tfw": "1", "prj": "1"}, {})],
+)  # fmt: skip
+def test_content_may_be_the_same_where_all_hashes_of_other_versions_are_known(
+    versions: dict[str, str], hashes: dict[str, str]
+) -> None:
+    (found,) = compare(listed("in/a.tif", "in/a.tfw"), known(A, **versions), NOW, ANY)
+    assert (found.status.value, found.sha256) == ("changed", hashes)
+
+
 def test_an_item_of_a_file_that_is_gone_has_vanished_unless_it_is_not_its_own() -> None:
-    other = {"dem": Known("dem", 1, True, "bronze://in/b.tif", {})}
+    other = {"dem": Known("dem", 1, True, "bronze://in/b.tif", {}, {})}
     assert statuses({}, known(A, tif="1") | other) == {A: "vanished"}
 
 

@@ -33,7 +33,7 @@ from anabranch.plugins.stac.handlers import register_items
 from anabranch.plugins.stac.ingest.handlers import load_items, read_items, validate_items
 from anabranch.plugins.storage.handlers import list_files, stage
 from anabranch.plugins.storage.inventory import analyse_files, total_inventory
-from anabranch.plugins.storage.sync.handlers import compare_folder, report_sync
+from anabranch.plugins.storage.sync.handlers import compare_content, compare_folder, report_sync
 from anabranch.plugins.vector.collections.handlers import (
     check_files,
     clean_file,
@@ -563,7 +563,7 @@ def stac_catalog_container(
     return {name: made[name] for name in ("counts", "files", "items", "outputs")}
 
 
-@workflow("sync_folder", name="Synchronize a folder", rerun=True)
+@workflow("sync_folder", name="Synchronize a folder", version=2, rerun=True)
 def sync_folder(
     folder: Annotated[
         Line, Input(description="The folder, like bronze://delivery, or bronze:// for the whole container.")
@@ -616,14 +616,18 @@ def sync_folder(
 ) -> Any:
     """Publish the rasters below a folder that are new or have changed, each by a job of process_raster, and report the items whose file has vanished."""  # noqa: E501  # as the file has it
     named: Any = {"folder": folder, "extensions": extensions, "limit": limit}
-    compared = compare_folder.options(name="compare")(**named, collection=collection, dry_run=dry_run)
+    compared = compare_folder.options(name="compare")(**named, collection=collection)
+    checked = compare_content.map(
+        compared.files, name="check", batch_size=20, collection=collection, files=item, dry_run=dry_run
+    )
+    all_checked: Any = checked.fold({"files": {"concat": "files"}, "same": {"concat": "same"}}, name="all_checked")
     about: Any = {"input_crs": input_crs, "target_crs": target_crs, "raster_type": raster_type, "variable": variable}
     options: Any = {**about, "time": time, "profile": profile, "tiling": tiling, "approval": approval}
     each = (
         workflow_named("process_raster")
         .options(name="publish", concurrency=8, on_failure="continue")
         .map(
-            compared.files,
+            all_checked.files,
             source=item.address,
             versions=item.versions,
             collection=collection,
@@ -635,7 +639,7 @@ def sync_folder(
     )
     items = each.fold({"items": {"collect": "items"}}, name="all").items
     made: Any = report_sync.options(name="report")(
-        collection=collection, part=compared.part, items=items, dry_run=dry_run
+        collection=collection, part=compared.part, items=items, same=all_checked.same, dry_run=dry_run
     )
     return {name: made[name] for name in ("counts", "files", "items", "outputs")}
 

@@ -187,19 +187,24 @@ class PauseRequest(StrictModel):
     )
 
 
-class DeadLettersQuery(StrictModel):
+class DeadLetterChoice(StrictModel):
+    """Which dead letters are meant."""
+
+    workflow: Name | None = Field(None, description="Only of this workflow.")
+    handler: Name | None = Field(None, description="Only of this handler.")
+    code: Name | None = Field(None, description="The code of the error.")
+
+
+class DeadLettersQuery(DeadLetterChoice):
     """Which dead letters to list."""
 
     limit: int = Field(50, ge=1, le=500, description=LIMIT_DESCRIPTION)
     after: str | None = Field(
         None, pattern=r"^[0-9]{1,18}\.[0-9]{1,9}$", description="The `next` of the previous page."
     )
-    workflow: Name | None = Field(None, description="Only of this workflow.")
-    handler: Name | None = Field(None, description="Only of this handler.")
-    code: Name | None = Field(None, description="The code of the error.")
 
 
-class ReplayRequest(StrictModel):
+class ReplayRequest(DeadLetterChoice):
     """Which dead letters to replay; at least one choice is needed."""
 
     model_config = ConfigDict(
@@ -209,9 +214,6 @@ class ReplayRequest(StrictModel):
     jobs: list[Name] = Field(
         default_factory=list, max_length=1000, description="Ids of jobs, or unique prefixes of them."
     )
-    workflow: Name | None = Field(None, description="Only of this workflow.")
-    handler: Name | None = Field(None, description="Only of this handler.")
-    code: Name | None = Field(None, description="The code of the error.")
     limit: int = Field(1000, ge=1, le=10_000, description="The maximum number of dead letters.")
 
 

@@ -10,7 +10,7 @@ from starlette.types import ASGIApp
 
 from anabranch.errors import AnabranchError, InputError, NotFound
 
-__all__ = ["Translate", "raise_errors", "spell_mistakes", "translate_framework"]
+__all__ = ["Translate", "raise_errors", "translate_framework", "translate_invalid"]
 
 MAX_SHOWN = 10  # mistakes of one request
 
@@ -51,6 +51,29 @@ def translate_framework(error: Exception) -> AnabranchError:
     return InputError("request.invalid", str(error.detail))
 
 
-def spell_mistakes(error: RequestValidationError) -> str:
+def _spell_mistakes(error: RequestValidationError) -> str:
     """What is wrong with the parameters of a request, each with its name."""
     return "; ".join(f"{'.'.join(map(str, each['loc'][1:]))}: {each['msg']}" for each in error.errors()[:MAX_SHOWN])
+
+
+def translate_invalid(not_valid: Callable[[str], InputError]) -> dict[type[Exception], Translate]:
+    """Translations of what Python and FastAPI raise for a request that is not valid."""
+
+    def describe(error: Exception) -> AnabranchError:
+        return not_valid(str(error) or type(error).__name__)
+
+    def describe_mistakes(error: Exception) -> AnabranchError:
+        assert isinstance(error, RequestValidationError)  # noqa: S101  # for the types
+        return not_valid(_spell_mistakes(error))
+
+    def describe_refusal(error: Exception) -> AnabranchError:
+        translated = translate_framework(error)
+        return describe(translated) if translated.code == "request.invalid" else translated
+
+    return {
+        ValueError: describe,
+        RecursionError: describe,
+        ArithmeticError: describe,
+        RequestValidationError: describe_mistakes,
+        HTTPException: describe_refusal,
+    }

@@ -2,11 +2,15 @@
 
 import re
 import unicodedata
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from anabranch.errors import InputError
 
-__all__ = ["RESERVED_FOLDER", "Address", "can_be_shown", "check_path", "compose", "parse_address", "parse_folder"]
+__all__ = [
+    "RESERVED_FOLDER", "Address", "can_be_shown", "check_path", "compose", "parse_address", "parse_folder",
+    "require_address", "require_folder",
+]  # fmt: skip
 
 MAX_PATH_BYTES = 1_024
 RESERVED_FOLDER = ".anabranch"  # a folder of each tier that holds what is the engine's own
@@ -47,6 +51,24 @@ def parse_folder(text: str) -> Address:
     tier, path = _split(text)
     path = path.removesuffix("/")
     return Address(tier, check_path(path) if path else "")
+
+
+def require_address(text: str) -> str:
+    """The address of an object, for validators of requests; ValueError says what is wrong with it."""
+    return _require(parse_address, text)
+
+
+def require_folder(text: str | None) -> str | None:
+    """The address of a folder, for validators of requests; ValueError says what is wrong with it."""
+    return text if text is None else _require(parse_folder, text)
+
+
+def _require(parse: Callable[[str], Address], text: str) -> str:
+    try:
+        parse(text)
+    except InputError as error:
+        raise ValueError(f"{error.message}. {error.remedy}") from error
+    return text
 
 
 def check_path(given: str) -> str:

@@ -2,12 +2,13 @@
 
 import re
 import unicodedata
+from collections.abc import Collection, Iterable
 from pathlib import PurePosixPath
 
 from anabranch.errors import InputError
 from anabranch.storage.addresses import compose
 
-__all__ = ["check_file_name", "make_slug"]
+__all__ = ["check_file_name", "make_slug", "require_extensions"]
 
 MAX_NAME_BYTES = 255
 MAX_SLUG_CHARS = 60
@@ -24,6 +25,14 @@ def check_file_name(given: str) -> str:
             "upload.name", f"{name[:80]!r} can't be the name of a file: {reason}", remedy="Give another, like dem.tif."
         )
     return name
+
+
+def require_extensions(given: Iterable[str], supported: Collection[str], kind: str) -> tuple[str, ...]:
+    """Extensions of files with a dot and in small letters, for validators of requests; ValueError if one is unknown."""
+    wanted = tuple(f".{one.lower().removeprefix('.')}" for one in given)
+    if odd := [one for one in wanted if one not in supported]:
+        raise ValueError(f"{odd[0][:20]} is not one of a supported {kind} format: {', '.join(sorted(supported))}")
+    return wanted
 
 
 def make_slug(name: str) -> str:

@@ -17,7 +17,7 @@ Line = TypeVar("Line", bound=BaseModel)
 
 
 class Output(StrictModel):
-    """A file that a job wrote."""
+    """What a job made: a file, or a table."""
 
     kind: str
     href: str

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from anabranch import Context, Job, TaskSpec, register_handler, register_job
-from anabranch.plugins.demo.phases import work_in_phases
+from anabranch.plugins.demo.phases import Phases, work_in_phases
 
 
 @register_job
@@ -22,7 +22,7 @@ class Phased(Job):
 
 
 @register_handler("phased")
-def phased(params: dict[str, Any], ctx: Context) -> dict[str, Any]:
+def phased(params: dict[str, Any], ctx: Context) -> Phases:
     def note(what: str) -> None:
         handle = os.open(params["notes"], os.O_WRONLY | os.O_APPEND)
         os.write(handle, f"{what} {ctx.node_id} {ctx.index} {ctx.attempt} {os.getpid()}\n".encode())

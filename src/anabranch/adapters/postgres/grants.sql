@@ -41,8 +41,9 @@ begin
         select p.oid::regprocedure as name, p.provolatile <> 'v' as reads, p.proname = any('{
                    act_on_publications, add_event, answer_reports, count_endings, create_layer_table,
                    drop_layer_table, end_wait, end_waits, expire_sessions, find_room, fold_running, follow_job, free_held,
-                   keep_lane, lock_catalog, lock_collection, lock_key, lock_lane, lock_objects, lock_running,
-                   make_right, note_kept, open_lane, open_wait, rebuild_items, record, record_collection, record_visibility,
+                   keep_lane, keep_same, lock_catalog, lock_collection, lock_key, lock_lane, lock_objects, lock_running,
+                   make_right, note_kept, open_lane, open_wait, rebuild_items, record, record_collection,
+                   record_visibility,
                    release, remove_claims, remove_due, replace_view, ripen, set_job, set_node, show_items,
                    show_tables, take_due, tick, try_again, watch}') as part,
                p.proname = any('{
@@ -50,7 +51,7 @@ begin
                    find_layer,
                    finish_layer_table, find_made_from, find_origin, find_provenance,
                    find_shown, hold_attempt, is_related, keep_publications, list_documents, list_extents, list_failures,
-                   list_files, make_layer_table, now, publish_items, remove_collection, replace_extent}') as handlers
+                   list_files, make_layer_table, note_versions, now, publish_items, remove_collection, replace_extent}') as handlers
           from pg_catalog.pg_proc p
          where p.pronamespace = 'app'::regnamespace and p.prokind = 'f'
     loop

@@ -542,7 +542,8 @@ create index item_handlers_version on app.item_handlers (handler, version);
 -- publication is the current one; `withdraw` shows nothing. source: the publication whose content it shows or takes away,
 -- itself where it brought some; only that one has a body, a manifest and files. Ids are random: a database that was
 -- restored to an earlier point never gives one to other content. manifest is text, because its bytes are what was signed.
--- made_from: {address, versions: {address: version, …}} of the file that the content was made from and its sidecars.
+-- made_from: {address, versions: {address: version, …}, sha256: {address: hash, …}} of the file that the content was made from
+-- and its sidecars; newer versions of files with the same hashes take the place of those that were read.
 create table app.publications (
     id uuid primary key,
     kind text not null,

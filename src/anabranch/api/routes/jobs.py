@@ -1,7 +1,7 @@
 """Submit, list and show jobs."""
 
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, Any
 
 import structlog
 from fastapi import APIRouter, Query, Request, Response
@@ -118,12 +118,15 @@ async def list_jobs(query: Annotated[JobsQuery, Query()], gateway: CurrentGatewa
     return build_page(found, query.limit, build_summary, lambda job: job.id, "before")
 
 
-@router.get(
-    "/status/{job_id}",
-    dependencies=[needs(Scope.READ)],
-    response_model=JobStatus,
-    responses={**CACHEABLE, **problems(*JOB_CODES)},
-)
+READS_JOB: Any = {  # what FastAPI takes for a route
+    "dependencies": [needs(Scope.READ)],
+    "response_model": JobStatus,
+    "responses": {**CACHEABLE, **problems(*JOB_CODES)},
+}
+
+
+@router.get("/{job_id}", name="show_job", description="The same as `/api/jobs/status/{job_id}`.", **READS_JOB)
+@router.get("/status/{job_id}", **READS_JOB)
 async def show_status(
     job_id: JobId, gateway: CurrentGateway, response: Response, if_none_match: IfNoneMatch = None
 ) -> JobStatus | Response:
@@ -138,19 +141,6 @@ async def show_status(
             return not_modified(tag)
         allow_caching(response, tag)
     return build_job(await gateway.reads.detail(job))
-
-
-@router.get(
-    "/{job_id}",
-    dependencies=[needs(Scope.READ)],
-    response_model=JobStatus,
-    responses={**CACHEABLE, **problems(*JOB_CODES)},
-)
-async def show_job(
-    job_id: JobId, gateway: CurrentGateway, response: Response, if_none_match: IfNoneMatch = None
-) -> JobStatus | Response:
-    """The same as `/api/jobs/status/{job_id}`."""
-    return await show_status(job_id, gateway, response, if_none_match)
 
 
 @router.get(

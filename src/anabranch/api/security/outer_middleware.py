@@ -4,6 +4,7 @@ import asyncio
 import re
 from collections.abc import Collection, Iterable
 from contextlib import suppress
+from dataclasses import KW_ONLY, dataclass
 from urllib.parse import unquote
 from uuid import uuid4
 
@@ -38,31 +39,22 @@ LINGER_SECONDS = 2.0
 MAX_SHORT_BODY_BYTES = 2_000_000
 
 
+@dataclass(frozen=True)
 class Admission:
     """Gives every request an id, refuses unauthorized callers, and lets no exception out."""
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        *,
-        authenticator: Authenticator,
-        keys: bool,
-        guard: HangGuard,
-        hosts: AllowedHosts,
-        limits: Limits,
-    ) -> None:
-        """`keys`: whether keys are required on loopback, too."""
-        self._app = app
-        self._guard = guard
-        self._authenticator = authenticator
-        self._keys = keys
-        self._hosts = hosts
-        self._limits = limits
+    app: ASGIApp
+    _: KW_ONLY
+    authenticator: Authenticator
+    keys: bool  # whether they are required on loopback, too
+    guard: HangGuard
+    hosts: AllowedHosts
+    limits: Limits
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
             return
         state = scope.setdefault("state", {})
         state["correlation_id"] = _identify(Headers(scope=scope))
@@ -70,9 +62,9 @@ class Admission:
         state["keyed"] = self._asks_for_key(scope)
         exchange = _Exchange(scope, receive, send)
         try:
-            with self._guard.over(lambda: exchange.waits, exchange.give_up):
+            with self.guard.over(lambda: exchange.waits, exchange.give_up):
                 state["principal"] = await self._admit(scope)
-                await self._app(scope, receive, exchange.send)
+                await self.app(scope, receive, exchange.send)
             return
         except ClientDisconnect:
             log.info("request.abandoned", path=scope["path"])
@@ -100,10 +92,10 @@ class Admission:
         _refuse_misplaced_key(scope)
         if scope["state"]["keyed"] and path in PROBES:
             return None
-        self._hosts.check(scope)
+        self.hosts.check(scope)
         if scope["state"]["keyed"]:
             address = _address(scope)
-            self._limits.admit_address(address)
+            self.limits.admit_address(address)
             return None if _is_open(path) else await self._authenticate(headers, address)
         _check_origin(headers.getlist("origin"), scope)
         _check_site(scope)
@@ -113,11 +105,11 @@ class Admission:
     def _asks_for_key(self, scope: Scope) -> bool:
         # The socket may be one that was opened for us, on an address that the settings don't know (S1).
         server = scope.get("server")
-        return self._keys or bool(server and is_address(server[0]) and not is_loopback(server[0]))
+        return self.keys or bool(server and is_address(server[0]) and not is_loopback(server[0]))
 
     async def _authenticate(self, headers: Headers, address: str) -> Principal:
-        principal = await self._authenticator.authenticate(headers.getlist("authorization"), address)
-        self._limits.admit_key(principal)
+        principal = await self.authenticator.authenticate(headers.getlist("authorization"), address)
+        self.limits.admit_key(principal)
         # The principal, in every log line of this request (P7).
         structlog.contextvars.bind_contextvars(principal=principal.name, key=principal.key_id)
         return principal

@@ -5,9 +5,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from pydantic import Field
+
+from anabranch.canonical import JsonObject
 from anabranch.cli.connection import connect
 from anabranch.cli.exit_codes import JobFailed
 from anabranch.cli.stack.start import interrupt_on_signals, start_for_command
@@ -18,9 +22,9 @@ from anabranch.client import Client, JobStatus, TimedOut
 from anabranch.client.catalog import current_file_path, item_path
 from anabranch.embedded.locate import find_home, find_remote
 from anabranch.plugins.raster.samples import make_samples
+from anabranch.strict_model import StrictModel
 
 __all__ = ["demo", "find_activation"]
-
 
 BROKEN_SAMPLE = "broken"
 TIMEOUT_SECONDS = 180.0
@@ -34,6 +38,35 @@ What to try next:{activation}
   anabranch down                                                 stop the stack"""
 
 
+class RefusalView(StrictModel):
+    """Why a file was not published."""
+
+    code: str
+    message: str
+
+
+class PublishedFile(StrictModel):
+    """The result for a file: the links of a raster or of a layer by name, or why there are none."""
+
+    input: str
+    bytes: int
+    job_id: str
+    verdict: str
+    links: dict[str, str] = Field({})
+    cog_bytes: int | None = None
+    error: RefusalView | None = None
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def is_expected(self) -> bool:
+        """Whether a valid file was published, or the broken one was not."""
+        return (self.verdict == "completed") != (self.input == f"{BROKEN_SAMPLE}.tif")
+
+    def to_json(self) -> JsonObject:
+        """The same with the links beside the other fields."""
+        return {**self.model_dump(mode="json", exclude_none=True, exclude={"links"}), **self.links}
+
+
 def demo(json: Json = False) -> None:
     """Publish three sample rasters and a vector layer, refuse a broken raster, and print their links."""
     _start()
@@ -45,7 +78,7 @@ def demo(json: Json = False) -> None:
         results = [_describe(client.base_url, samples[name], job) for name, job in ended.items()]
         page = f"{client.base_url}/"
     if json:
-        print_json({"page": page, "files": results})
+        print_json({"page": page, "files": [one.to_json() for one in results]})
     else:
         _show(results, page)
     _require_expected(results)
@@ -79,43 +112,40 @@ def _follow(client: Client, jobs: Mapping[str, str], *, quiet: bool) -> dict[str
             time.sleep(POLL_SECONDS)
 
 
-def _describe(base: str, path: Path, job: JobStatus) -> dict[str, Any]:
-    """The result for a file, as JSON."""
-    known: dict[str, Any] = {
-        "input": path.name, "bytes": path.stat().st_size, "job_id": job.job_id, "verdict": job.status
-    }  # fmt: skip
+def _describe(base: str, path: Path, job: JobStatus) -> PublishedFile:
+    known = partial(PublishedFile, input=path.name, bytes=path.stat().st_size, job_id=job.job_id, verdict=job.status)
+    if job.error:
+        return known(error=RefusalView(code=job.error.code, message=job.error.message))
     if not job.succeeded:
-        return {**known, "error": job.error and {"code": job.error.code, "message": job.error.message}}
+        return known()
     result: Any = job.result  # as the workflow's output says
     made = {output["kind"]: output for output in result["outputs"]}
     (item,) = result["items"]
-    known["item"] = base + item_path(item["collection"], item["id"])
+    link = base + item_path(item["collection"], item["id"])
     if "table" in made:
         table = made["table"]["href"]
         layer = table.removeprefix("geo.")
-        return {**known, "table": table, "features": f"{base}/features/collections/{layer}/items", "warnings": []}
+        features = f"{base}/features/collections/{layer}/items"
+        return known(links={"table": table, "features": features, "item": link})
     paths = {kind: current_file_path(item["collection"], item["id"], output["name"]) for kind, output in made.items()}
-    return {
-        **known,
-        "cog": base + paths["cog"],
-        "cog_bytes": made["cog"]["size"],
-        "preview": base + paths["thumbnail"],
-        "warnings": [warning["message"] for warning in result["warnings"]],
-    }
+    return known(
+        links={"cog": base + paths["cog"], "item": link, "preview": base + paths["thumbnail"]},
+        cog_bytes=made["cog"]["size"],
+        warnings=tuple(warning["message"] for warning in result["warnings"]),
+    )
 
 
-def _show(results: list[dict[str, Any]], page: str) -> None:
+def _show(results: list[PublishedFile], page: str) -> None:
     for one in results:
-        print_line(f"\n{one['input']}: {one['verdict']}")
-        if "cog" in one:
-            before, after = format_size(one["bytes"]), format_size(one["cog_bytes"])
+        print_line(f"\n{one.input}: {one.verdict}")
+        if one.cog_bytes is not None:
+            before, after = format_size(one.bytes), format_size(one.cog_bytes)
             print_line(f"  size     {before} before, {after} as a COG with overviews")
-        for name in ("cog", "table", "features", "item", "preview"):
-            if name in one:
-                print_line(f"  {name:8} {one[name]}")
-        if "error" in one:
-            print_line(f"  reason   {one['error']['message']} [{one['error']['code']}]")
-        for warning in one.get("warnings", ()):
+        for name, link in one.links.items():
+            print_line(f"  {name:8} {link}")
+        if one.error:
+            print_line(f"  reason   {one.error.message} [{one.error.code}]")
+        for warning in one.warnings:
             print_line(f"  warning  {warning}")
     print_line(f"\npage       {page}")
     note(NEXT_STEPS.format(activation=find_activation()))
@@ -130,12 +160,12 @@ def find_activation() -> str:
     return f"\n  {f'. {shown}':<62} first: finds the command"
 
 
-def _require_expected(results: list[dict[str, Any]]) -> None:
+def _require_expected(results: list[PublishedFile]) -> None:
     """JobFailed if a valid file was not published, or the broken one was."""
     for one in results:
-        if (one["verdict"] == "completed") == (one["input"] == f"{BROKEN_SAMPLE}.tif"):
+        if not one.is_expected:
             raise JobFailed(
                 "job.failed",
-                f"{one['input']} was {'published' if one['verdict'] == 'completed' else 'not published'}",
-                remedy=f"See `anabranch events {one['job_id'][:12]}`.",
+                f"{one.input} was {'published' if one.verdict == 'completed' else 'not published'}",
+                remedy=f"See `anabranch events {one.job_id[:12]}`.",
             )

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import timedelta
 
 import structlog
@@ -29,26 +30,24 @@ KILL_WAIT_SECONDS = 2.0
 UNREPORTED_SECONDS = 5.0  # after the grace, what can't be reported is left to others
 
 
+@dataclass
 class Worker:
     """Serves queues, under one session after the other."""
 
-    def __init__(
-        self, store: Store, registry: Registry, children: HandlerProcesses, results: Results, options: WorkerOptions
-    ) -> None:
-        self._store = store
-        self._registry = registry
-        self._children = children
-        self._results = results
-        self._options = options
-        self.stuck = False
+    store: Store
+    registry: Registry
+    children: HandlerProcesses
+    results: Results
+    options: WorkerOptions
+    stuck: bool = False
 
     async def serve(self, live: LiveSession, stop: asyncio.Event) -> None:
         """Run until asked to stop; SessionGone when the session expired, and with it all claims."""
-        scratch = self._options.scratch
-        runner = Runner(self._store, self._registry, self._children, self._results, scratch, live.session)
-        loop = TaskLoop(self._store, runner, live, self._options)
+        scratch = self.options.scratch
+        runner = Runner(self.store, self.registry, self.children, self.results, scratch, live.session)
+        loop = TaskLoop(self.store, runner, live, self.options)
         working, listening = asyncio.create_task(loop.work(stop)), asyncio.create_task(loop.listen())
-        cleaning = asyncio.create_task(WorkCleaner(self._store, live.session, self._results.work).serve())
+        cleaning = asyncio.create_task(WorkCleaner(self.store, live.session, self.results.work).serve())
         try:
             done, _ = await asyncio.wait([working, listening], return_when=asyncio.FIRST_COMPLETED)
             for task in done:

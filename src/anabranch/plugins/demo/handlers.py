@@ -2,13 +2,13 @@
 
 import asyncio
 import random
-from typing import Literal
+from typing import Literal, TypedDict
 
 from pydantic import Field
 
 from anabranch import Context, Permanent, Resource, Throttled, Transient, handler
 from anabranch.canonical import Json, JsonObject
-from anabranch.plugins.demo.phases import work_in_phases
+from anabranch.plugins.demo.phases import Phases, work_in_phases
 from anabranch.strict_model import StrictModel
 
 __all__ = [
@@ -89,7 +89,7 @@ class PhaseParams(StrictModel):
 
 
 @handler("multi_phase")
-def multi_phase(params: PhaseParams, ctx: Context) -> dict[str, Json]:
+def multi_phase(params: PhaseParams, ctx: Context) -> Phases:
     """Work in phases; another attempt continues after the last completed phase."""
     return work_in_phases(params.phases, params.seconds, ctx)
 
@@ -101,10 +101,17 @@ class SizeParams(StrictModel):
     limit_mb: float = Field(100, gt=0)
 
 
+class JudgedSize(StrictModel):
+    """A size, and whether it is large."""
+
+    size_mb: float
+    is_large: bool
+
+
 @handler("size_check", quick=True)
-def size_check(params: SizeParams) -> dict[str, Json]:
+def size_check(params: SizeParams) -> JudgedSize:
     """Return whether a size is large."""
-    return {"size_mb": params.size_mb, "is_large": params.size_mb >= params.limit_mb}
+    return JudgedSize(size_mb=params.size_mb, is_large=params.size_mb >= params.limit_mb)
 
 
 class ListParams(StrictModel):
@@ -113,8 +120,15 @@ class ListParams(StrictModel):
     count: int = Field(10, ge=0, le=1_000_000)
 
 
+class ListedItem(TypedDict):
+    """An item of a fan-out."""
+
+    name: str
+    size: int
+
+
 @handler("list_items", quick=True)
-def list_items(params: ListParams) -> dict[str, Json]:
+def list_items(params: ListParams) -> dict[str, list[ListedItem]]:
     """A source for fan-outs: items with a name and a size."""
     return {"items": [{"name": f"item-{number}", "size": number % 7} for number in range(params.count)]}
 
@@ -126,12 +140,20 @@ class ChunkParams(StrictModel):
     factor: float = 1
 
 
+class Weight(StrictModel):
+    """How many items there are, and what they weigh together."""
+
+    items: int
+    weight: float
+
+
 @handler("chunk_processor", quick=True)
-def chunk_processor(params: ChunkParams) -> dict[str, Json]:
+def chunk_processor(params: ChunkParams) -> Weight:
     """Weigh a chunk: an item, or a list of them."""
     chunk = params.chunk if isinstance(params.chunk, list) else [params.chunk]
     sizes = [item["size"] for item in chunk if isinstance(item, dict) and isinstance(item.get("size"), int | float)]
-    return {"items": len(chunk), "weight": sum(size for size in sizes if isinstance(size, int | float)) * params.factor}
+    weight = sum(size for size in sizes if isinstance(size, int | float)) * params.factor
+    return Weight(items=len(chunk), weight=weight)
 
 
 class MemoryParams(StrictModel):

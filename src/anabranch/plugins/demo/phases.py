@@ -5,15 +5,23 @@ import time
 from collections.abc import Callable
 
 from anabranch import Context, Interrupted, Transient
-from anabranch.canonical import Json
+from anabranch.canonical import Json, JsonObject
+from anabranch.strict_model import StrictModel
 
-__all__ = ["make_artifact", "work_in_phases"]
+__all__ = ["Phases", "make_artifact", "work_in_phases"]
 
 ARTIFACT_BYTES = 4096
 At = Callable[[str, int], None]
 
 
-def work_in_phases(phases: int, seconds: float, ctx: Context, at: At = lambda _moment, _phase: None) -> dict[str, Json]:
+class Phases(StrictModel):
+    """How many phases there were, and the SHA-256 of the last artifact."""
+
+    phases: int
+    sha256: str
+
+
+def work_in_phases(phases: int, seconds: float, ctx: Context, at: At = lambda _moment, _phase: None) -> Phases:
     """Run the remaining phases; `at` is called when each is `begun`, `made` and `saved`."""
     done, artifact, file = _go_on_from(ctx)
     for phase in range(done + 1, phases + 1):
@@ -27,7 +35,7 @@ def work_in_phases(phases: int, seconds: float, ctx: Context, at: At = lambda _m
         at("saved", phase)
         if before:
             ctx.work.remove(before)
-    return {"phases": phases, "sha256": hashlib.sha256(artifact).hexdigest()}
+    return Phases(phases=phases, sha256=hashlib.sha256(artifact).hexdigest())
 
 
 def make_artifact(before: bytes, phase: int) -> bytes:
@@ -44,7 +52,7 @@ def _go_on_from(ctx: Context) -> tuple[int, bytes, Json]:
     return (int(str(saved.state["done"])), path.read_bytes(), saved.state["file"]) if path else (0, b"", None)
 
 
-def _store(ctx: Context, phase: int, artifact: bytes) -> dict[str, Json]:
+def _store(ctx: Context, phase: int, artifact: bytes) -> JsonObject:
     """Write an artifact, check it, and store it where the next attempt finds it, on any machine."""
     path = ctx.scratch / f"phase-{phase}"
     path.write_bytes(artifact)

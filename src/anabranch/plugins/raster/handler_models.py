@@ -17,6 +17,7 @@ from anabranch.plugins.raster.models import (
 )
 from anabranch.plugins.raster.request import Tiling
 from anabranch.plugins.stac.facts import Output, RasterItem
+from anabranch.storage.listed_files import PlannedFile
 from anabranch.strict_model import StrictModel
 
 __all__ = [
@@ -37,16 +38,10 @@ __all__ = [
 ]
 
 
-class Plan(StrictModel):
+class Plan(PlannedFile):
     """The outputs that will be made if the raster is valid."""
 
-    source: str
-    name: str
-    size: int
-    tag: str
-    modified: str
     datetime: str | None
-    collection: str
     tiers: tuple[Profile, ...]
     outputs: tuple[str, ...]
     warnings: tuple[Notice, ...] = ()

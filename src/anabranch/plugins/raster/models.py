@@ -208,6 +208,7 @@ class Validated(StrictModel):
     estimate: Estimate
     warnings: tuple[Notice, ...]
     origin: Origin | None = None
+    sidecars: tuple[Sidecar, ...] = Field((), exclude_if=lambda read: not read)  # those that were read, used or not
 
     @model_validator(mode="before")
     @classmethod

@@ -10,6 +10,7 @@ from anabranch.plugins.raster.item.publication import name_cog
 from anabranch.plugins.raster.models import Checked
 from anabranch.plugins.raster.request import RasterRequest, Tiling
 from anabranch.plugins.raster.settings import RasterSettings
+from anabranch.storage.listed_files import PlannedFile
 from anabranch.storage.tiers import Stat
 
 __all__ = ["is_tiled", "plan_work"]
@@ -20,17 +21,12 @@ MB = 2**20
 def plan_work(request: RasterRequest, found: Stat, settings: RasterSettings) -> Plan:
     """The plan; raises Permanent with every error."""
     raise_all([*_check_file(found, request, settings)])
-    name, profiles = PurePosixPath(found.key).name, request.profiles
+    file, profiles = PlannedFile.of(request.source, found, request.collection), request.profiles
     return Plan(
-        source=request.source,
-        name=name,
-        size=found.size,
-        tag=found.tag,
-        modified=found.modified.isoformat(),
+        **file.model_dump(),
         datetime=request.datetime,
-        collection=request.collection,
         tiers=profiles,
-        outputs=(*(name_cog(name, profile) for profile in profiles), "thumbnail.png", "report.json"),
+        outputs=(*(name_cog(file.name, profile) for profile in profiles), "thumbnail.png", "report.json"),
     )
 
 

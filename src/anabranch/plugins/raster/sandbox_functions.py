@@ -1,8 +1,7 @@
 """Functions on untrusted files that run in the sandbox: JSON in, JSON out (decision 011)."""
 
 import os
-from collections.abc import Callable, Mapping
-from functools import wraps
+from collections.abc import Mapping
 from pathlib import Path
 from typing import get_args
 
@@ -10,7 +9,6 @@ import numpy.ma  # noqa: F401  # numpy imports it at its first use, which would 
 import rasterio
 import rasterio.transform
 import rasterio.warp
-from pydantic import BaseModel, validate_call
 from rasterio._err import CPLE_BaseError  # rasterio raises it where GDAL fails; it has no public name
 from rasterio.errors import RasterioError
 
@@ -46,6 +44,7 @@ from anabranch.plugins.raster.tiles import scheme
 from anabranch.plugins.raster.tiles import write_tile as tile
 from anabranch.plugins.raster.tiles.models import Joined, TileLimits, WrittenTile
 from anabranch.plugins.stac.facts import Footprint
+from anabranch.sandbox.functions import sandbox_function
 
 __all__ = [
     "check",
@@ -76,22 +75,15 @@ def warm_up() -> None:
             rasterio.warp.transform_bounds(raster.crs, "EPSG:4326", *raster.bounds)
 
 
-def _in_sandbox(work: Callable[..., BaseModel]) -> Callable[..., object]:
-    """Check the arguments and return the result as JSON; raise every GDAL error as Permanent, with the file's name."""
-    checked = validate_call(work)
+def _explain(error: Exception, given: Mapping[str, object]) -> Permanent:
+    return Permanent(
+        f"GDAL can't process {_name(given.get('path') or given.get('source'))}: {gdal_message(error)}",
+        code="raster.library",
+        remedy="Rewrite the file with `gdal_translate -of COG` and send that; report a bug if that fails, too.",
+    )
 
-    @wraps(work)
-    def call(**given: object) -> object:
-        try:
-            return checked(**given).model_dump(mode="json")
-        except (RasterioError, CPLE_BaseError) as error:
-            raise Permanent(
-                f"GDAL can't process {_name(given.get('path') or given.get('source'))}: {gdal_message(error)}",
-                code="raster.library",
-                remedy="Rewrite the file with `gdal_translate -of COG` and send that; report a bug if that fails, too.",
-            ) from error
 
-    return call
+_in_sandbox = sandbox_function((RasterioError, CPLE_BaseError), _explain)
 
 
 def _name(given: object) -> str:

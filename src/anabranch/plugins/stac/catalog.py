@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import InitVar, asdict, dataclass, replace
 from itertools import islice
 from typing import Any, Literal
-from uuid import UUID
 
 import psycopg
 from psycopg.types.json import Jsonb
@@ -29,7 +28,7 @@ from anabranch.plugins.stac.validation import validate
 
 __all__ = [
     "BATCH_ITEMS", "Acted", "Action", "By", "Layer", "Publication", "Published", "Work", "act", "ensure_collection",
-    "find_foreign", "find_origin", "keep", "publish", "remove_collection", "run", "split", "store_collection",
+    "find_foreign", "find_origin", "publish", "remove_collection", "run", "split", "store_collection",
 ]  # fmt: skip
 
 BATCH_ITEMS = 2_000
@@ -173,31 +172,26 @@ def publish(
     *,
     reason: str | None = None,
     expected: int | None = None,
+    keep_same: bool = False,
 ) -> Published:
     """Publish items, all or none. Unchanged items are left alone; items that pgstac lost are restored.
 
     Many of them are read batch by batch, several times, and come in the order of their ids. `expected` is the number
-    that each had when the caller looked, 0 for none: a Conflict if another has acted since. `attempt` is the publishing
-    attempt with its node; raises Interrupted when it is not current, or the job has ended.
+    that each had when the caller looked, 0 for none: a Conflict if another has acted since. With `keep_same` an item
+    that shows the same content is left alone, whichever job made it. `attempt` is the publishing attempt with its node;
+    raises Interrupted when it is not current, or the job has ended.
     """
     ids = _check(collection, publications)
     if not ids:
         with publishing(connection):
             _require_current(connection, job_id, attempt)
         return Published(collection, (), ())
-    by = By(job_id, reason=reason)
+    given = (connection, collection, By(job_id, reason=reason), publications, attempt, expected)
     try:
-        changed = _publish(connection, collection, by, publications, attempt, expected, alone=False)
+        changed = _publish(*given, keep_same=keep_same, alone=False)
     except PartitionChanged:
-        changed = _publish(connection, collection, by, publications, attempt, expected, alone=True)
+        changed = _publish(*given, keep_same=keep_same, alone=True)
     return Published(collection, tuple(ids), tuple(changed))
-
-
-def keep(connection: Work, collection: str, job_id: str, publications: Iterable[UUID]) -> None:
-    """Note that a job leaves publications as they are: it answers for its parameters while they are in sight (E15)."""
-    if kept := list(publications):
-        with publishing(connection):
-            run(connection, "keep_publications", collection=collection, job_id=job_id, publications=kept)
 
 
 def act(
@@ -242,6 +236,7 @@ def _publish(
     attempt: tuple[str, Attempt] | None,
     expected: int | None,
     *,
+    keep_same: bool,
     alone: bool,
 ) -> list[str]:
     """Publish items in one transaction; returns the ids that changed."""
@@ -251,7 +246,7 @@ def _publish(
     with publishing(connection):
         fits = not alone and fits_partition(connection, collection, times)
         for batch in split(publications):
-            changes.append(_record(connection, collection, by, batch, expected, alone=not fits))
+            changes.append(_record(connection, collection, by, batch, expected, keep_same=keep_same, alone=not fits))
             if len(changes) == 1 and fits and not fits_partition(connection, collection, times):
                 raise PartitionChanged
             added += _show_items(connection, changes[-1], {each.id: each.document for each in batch})
@@ -328,6 +323,7 @@ def _record(
     publications: Sequence[Publication],
     expected: int | None,
     *,
+    keep_same: bool,
     alone: bool,
 ) -> Change:
     """Write our own rows."""
@@ -339,6 +335,7 @@ def _record(
             "outputs": [asdict(output) for output in each.outputs],
             "made_from": each.made_from,
             "expected": expected if each.expected is None else each.expected,
+            "keep_same": keep_same,
             **({"manifest": vars(each.manifest)} if each.manifest else {}),
             **({"layer": each.layer.name, "tables": each.layer.tables} if each.layer else {}),
         }

@@ -86,12 +86,13 @@ class Output(StrictModel):
 
 
 class Source(StrictModel):
-    """The file that the item was made from: its address, and its version and those of its sidecars by address."""
+    """The file that the item was made from, with its sidecars: versions and, of the sidecars, hashes by address."""
 
     sha256: Sha256 | None = None
     name: str | None = None
     address: str | None = None
     versions: dict[str, str] = Field({})
+    sidecars: dict[str, Sha256] = Field({}, exclude_if=lambda sidecars: not sidecars)
 
 
 class Render(StrictModel):

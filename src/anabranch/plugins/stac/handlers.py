@@ -111,7 +111,7 @@ def register_items(params: ItemsParams, ctx: Context) -> ItemsResult:
     references: list[ItemReference] = []
     for batch in catalog.split(build_publications(params.collection, facts, origin, sign)):
         references += [ItemReference(collection=params.collection, id=each.id) for each in batch]
-        kept.extend(_leave_out_same(params, batch, ctx))
+        kept.extend(batch)
         ctx.progress(len(references), None, "items are valid")
     with ctx.catalog() as connection, connection.transaction():  # the collection and its items, or nothing
         changed = publish_items(connection, params, kept, ctx)
@@ -124,19 +124,6 @@ def _read_items(files: Sequence[Json], ctx: Context) -> Iterator[RasterItem | Ve
             yield from map(read_facts, lines)
 
 
-def _leave_out_same(params: ItemsParams, batch: "list[Publication]", ctx: Context) -> "list[Publication]":
-    """What is left of a batch where items that are shown already are left alone."""
-    from anabranch.plugins.stac import catalog
-    from anabranch.plugins.stac.same_content import find_same
-
-    if not params.keep_same:
-        return batch
-    with ctx.catalog() as connection:
-        same = find_same(connection, params.collection, batch)
-        catalog.keep(connection, params.collection, ctx.job_id, same.values())
-    return [publication for publication in batch if publication.id not in same]
-
-
 def publish_items(
     connection: "Work", params: ItemsParams, publications: "Iterable[Publication]", ctx: Context
 ) -> Sequence[str]:
@@ -146,7 +133,7 @@ def publish_items(
     facts = CollectionFacts(id=params.collection, title=params.title, description=params.description)
     publish = partial(
         catalog.publish, connection, params.collection, ctx.job_id, publications, _attempt(ctx),
-        reason=params.reason, expected=params.expected,
+        reason=params.reason, expected=params.expected, keep_same=params.keep_same,
     )  # fmt: skip
     if not (params.create_collection and (params.title or params.description)):
         try:
@@ -182,8 +169,11 @@ def build_publications(
 
 
 def _made_from(facts: ItemFacts) -> JsonObject | None:
-    """The source with its versions, as our tables record it; no reader sees the address."""
+    """The source with its versions and hashes, as our tables record it; no reader sees the address."""
     source = facts.source
     if source is None or source.address is None or not source.versions:
         return None
-    return {"address": source.address, "versions": dict[str, Json](source.versions)}
+    made_from: JsonObject = {"address": source.address, "versions": dict[str, Json](source.versions)}
+    if source.sha256:
+        made_from["sha256"] = {source.address: source.sha256, **source.sidecars}
+    return made_from

@@ -87,14 +87,6 @@ select exists (select from pgstac.collections c where c.id = %(document)s::jsonb
 -- Whether the attempt is current; its job stays locked until the end of the transaction (E3, E7).
 select app.hold_attempt(%(job_id)s, %(node)s, %(attempt)s, %(lane)s, %(place)s, %(token)s)
 
--- name: find_shown
--- What readers see of these items of a collection, with the publications that brought it.
-select s.publication, s.document from app.find_shown(%(collection)s, %(ids)s::text[]) s
-
--- name: keep_publications
--- Note that a job leaves these publications as they are.
-select app.keep_publications(%(collection)s, %(job_id)s, %(publications)s::uuid[])
-
 -- name: list_extents
 -- The boxes and times of the items of a collection.
 select app.list_extents(%(collection)s)

@@ -6,6 +6,8 @@ from anabranch.plugins.stac.facts import Output as ItemOutput
 from anabranch.plugins.stac.facts import VectorItem
 from anabranch.plugins.vector.models import AppendTarget, Column, Family, GeometryType, LayerReport
 from anabranch.plugins.vector.request import VectorRequest
+from anabranch.storage.listed_files import PlannedFile
+from anabranch.storage.ndjson import Output
 from anabranch.strict_model import StrictModel
 
 __all__ = [
@@ -36,15 +38,9 @@ class PublishedLayer(StrictModel):
     files: tuple[ItemOutput, ...]
 
 
-class Plan(StrictModel):
+class Plan(PlannedFile):
     """What will be done if the file is valid."""
 
-    source: str
-    name: str
-    size: int
-    tag: str
-    modified: str
-    collection: str
     table: str
     shown: ShownLayer | None = None
     warnings: tuple[str, ...] = ()
@@ -101,16 +97,6 @@ class Report(StrictModel):
     layers: tuple[LayerReport, ...]
     warnings: tuple[str, ...]
     software: dict[str, str]
-
-
-class Output(StrictModel):
-    """What a job made: a table, or a file."""
-
-    kind: str
-    href: str
-    media_type: str
-    size: int
-    sha256: str
 
 
 class Cleaned(StrictModel):

@@ -26,6 +26,7 @@ from anabranch.plugins.vector.sandbox_calls import run_in_sandbox, sandbox_folde
 from anabranch.plugins.vector.settings import VectorSettings
 from anabranch.plugins.vector.tables.load import copy_chunk, find_layer, finish_table, make_table
 from anabranch.plugins.vector.tables.names import name_base, name_layers, name_table
+from anabranch.storage.listed_files import PlannedFile
 
 __all__ = ["finish_tables", "load_chunk", "preflight", "validate_and_clean"]
 
@@ -44,17 +45,8 @@ def preflight(params: VectorRequest, ctx: Context) -> Plan:
     shown = find_layer(ctx, table) if params.mode == "append" else None
     _require_layer(params, table, shown)
     require_own_item(ctx, params.collection, params.item_id or table)
-    return Plan(
-        source=params.source,
-        name=name,
-        size=found.size,
-        tag=found.tag,
-        modified=found.modified.isoformat(),
-        collection=params.collection,
-        table=table,
-        shown=shown,
-        warnings=() if params.datetime else (NO_TIME,),
-    )
+    file = PlannedFile.of(params.source, found, params.collection)
+    return Plan(**file.model_dump(), table=table, shown=shown, warnings=() if params.datetime else (NO_TIME,))
 
 
 def _check_size(name: str, size: int, most_mb: int) -> None:

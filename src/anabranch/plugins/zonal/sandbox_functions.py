@@ -1,7 +1,6 @@
 """Functions on polygons and rasters that run in the sandbox: JSON in, JSON out (decision 011)."""
 
-from collections.abc import Callable
-from functools import wraps
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,7 +8,6 @@ import numpy as np
 import numpy.ma  # numpy imports it at its first use, which would be in each call
 import pyarrow as pa
 import shapely
-from pydantic import BaseModel, validate_call
 from rasterio._err import CPLE_BaseError  # rasterio raises it where GDAL fails; it has no public name
 from rasterio.errors import RasterioError
 
@@ -20,6 +18,7 @@ from anabranch.plugins.zonal.models import BandStatistics, Measured, columns_of
 from anabranch.plugins.zonal.settings import ZonalSettings
 from anabranch.plugins.zonal.statistics import Progress
 from anabranch.plugins.zonal.statistics import measure as measure_polygons
+from anabranch.sandbox.functions import sandbox_function
 
 if TYPE_CHECKING:
     from anabranch.plugins.zonal.statistics import Mask
@@ -27,22 +26,15 @@ if TYPE_CHECKING:
 __all__ = ["in_sandbox", "measure"]
 
 
-def in_sandbox(work: Callable[..., BaseModel]) -> Callable[..., object]:
-    """Check the arguments and return the result as JSON; errors of libraries become Permanent, with the file's name."""
-    checked = validate_call(work)
+def _explain(error: Exception, given: Mapping[str, object]) -> Permanent:
+    return Permanent(
+        f"{Path(str(given.get('raster'))).name} can't be processed: {error}",
+        code="zonal.library",
+        remedy="Verify the raster with `anabranch verify`; report a bug if it is as it was published.",
+    )
 
-    @wraps(work)
-    def call(**given: object) -> object:
-        try:
-            return checked(**given).model_dump(mode="json")
-        except (RasterioError, CPLE_BaseError, shapely.errors.ShapelyError, RuntimeError) as error:
-            raise Permanent(
-                f"{Path(str(given.get('raster'))).name} can't be processed: {error}",
-                code="zonal.library",
-                remedy="Verify the raster with `anabranch verify`; report a bug if it is as it was published.",
-            ) from error
 
-    return call
+in_sandbox = sandbox_function((RasterioError, CPLE_BaseError, shapely.errors.ShapelyError, RuntimeError), _explain)
 
 
 @in_sandbox

@@ -140,8 +140,8 @@ async def items(
     more = [("after", page.last)] if not (sortby or offset) else [("offset", offset + page.returned)]
     links = _link_page(request, layer, [] if _is_last(page, chosen) else more)
     counts = {} if page.matched is None else {"numberMatched": page.matched}
-    head = {"type": "FeatureCollection", **counts, "numberReturned": page.returned, "links": links}
-    return _answer(head, f'"features":[{page.features}]')
+    rest = f'"features":[{page.features}]'
+    return _answer(links, rest, type="FeatureCollection", **counts, numberReturned=page.returned)
 
 
 def _is_last(page: Page, chosen: PageQuery) -> bool:
@@ -149,7 +149,7 @@ def _is_last(page: Page, chosen: PageQuery) -> bool:
     return page.is_last or page.returned == 0 or ends
 
 
-def _link_page(request: Request, layer: Layer, more: Sequence[tuple[str, object]]) -> list[dict[str, Any]]:
+def _link_page(request: Request, layer: Layer, more: Sequence[tuple[str, object]]) -> list[WebLink]:
     urls, given = Urls.of(request), request.query_params.multi_items()
     links = [
         WebLink(rel="self", type=GEOJSON, title="This page", href=urls.layer(layer.name, "/items", given)),
@@ -159,7 +159,7 @@ def _link_page(request: Request, layer: Layer, more: Sequence[tuple[str, object]
         kept = [(name, value) for name, value in given if name not in ("after", "offset")]
         href = urls.layer(layer.name, "/items", [*kept, *((name, str(value)) for name, value in more)])
         links.append(WebLink(rel="next", type=GEOJSON, title="Next page", href=href))
-    return [link.model_dump(exclude_none=True) for link in links]
+    return links
 
 
 @router.get("/collections/{collectionId}/items/{featureId}", **_described(Item))
@@ -178,21 +178,20 @@ async def item(
 
         _, page = await read_page(layers_of(request), layer, choose)
         if page.returned:
-            return _answer(
-                {"links": _link_item(request, layer, number)}, page.features.removeprefix("{").removesuffix("}")
-            )
+            feature = page.features.removeprefix("{").removesuffix("}")
+            return _answer(_link_item(request, layer, number), feature)
     raise NotFound("feature.not_found", f"layer {layer.name} has no feature {feature[:40]}")
 
 
-def _link_item(request: Request, layer: Layer, number: int) -> list[dict[str, Any]]:
+def _link_item(request: Request, layer: Layer, number: int) -> list[WebLink]:
     urls = Urls.of(request)
-    links = [
+    return [
         WebLink(rel="self", type=GEOJSON, title="This feature", href=urls.layer(layer.name, f"/items/{number}")),
         WebLink(rel="collection", type="application/json", title=layer.title, href=urls.layer(layer.name)),
     ]
-    return [link.model_dump(exclude_none=True) for link in links]
 
 
-def _answer(head: dict[str, Any], rest: str) -> Response:
-    """A GeoJSON object of ours, completed by what the database wrote."""
+def _answer(links: Sequence[WebLink], rest: str, **members: str | int) -> Response:
+    """A GeoJSON object with links and members of ours, completed by what the database wrote."""
+    head = {**members, "links": [link.model_dump(exclude_none=True) for link in links]}
     return Response(f"{json.dumps(head).removesuffix('}')}, {rest}}}", media_type=GEOJSON)

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from typing import Any, Literal
 
 import attr
 from fastapi import APIRouter, Depends, FastAPI, HTTPException, Request, Response
-from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from geojson_pydantic import MultiPolygon
 from stac_fastapi.api.app import StacApi
@@ -35,9 +35,9 @@ from stac_fastapi.types.errors import InvalidQueryParameter, NotFoundError
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from anabranch.errors import AnabranchError, InputError, NotFound
+from anabranch.errors import InputError, NotFound
 from anabranch.geo.boxes import Box
-from anabranch.serving.errors import Translate, raise_errors, spell_mistakes, translate_framework
+from anabranch.serving.errors import Translate, raise_errors, translate_invalid
 from anabranch.serving.published import FilesByItem, Published, find_addresses, mark_in_place, name_files, table_of
 from anabranch.serving.stac.epsg import add_epsg
 from anabranch.serving.stac.links import (
@@ -270,26 +270,9 @@ def _not_found(error: Exception) -> NotFound:
     return NotFound("item.not_found", str(error), remedy="The collections are listed at /stac/collections.")
 
 
-def _not_valid(error: Exception) -> InputError:
-    return InputError("catalog.query", str(error), remedy="Fix the search.")
-
-
-def _not_valid_request(error: Exception) -> InputError:
-    assert isinstance(error, RequestValidationError)  # noqa: S101  # for the types
-    return InputError("catalog.query", spell_mistakes(error), remedy="Fix the search.")
-
-
-def _refused(error: Exception) -> AnabranchError:
-    translated = translate_framework(error)
-    return _not_valid(translated) if translated.code == "request.invalid" else translated
-
-
+INVALID = translate_invalid(partial(InputError, "catalog.query", remedy="Fix the search."))
 TRANSLATIONS: dict[type[Exception], Translate] = {
     NotFoundError: _not_found,
-    InvalidQueryParameter: _not_valid,
-    ValueError: _not_valid,
-    RecursionError: _not_valid,
-    ArithmeticError: _not_valid,
-    RequestValidationError: _not_valid_request,
-    HTTPException: _refused,
+    InvalidQueryParameter: INVALID[ValueError],
+    **INVALID,
 }

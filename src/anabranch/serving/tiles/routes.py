@@ -12,6 +12,7 @@ from rio_tiler.errors import PointOutsideBounds, RioTilerError, TileOutsideBound
 from starlette.types import ASGIApp
 
 from anabranch.errors import AnabranchError, InputError, NotFound
+from anabranch.serving.application import make_application
 from anabranch.serving.concurrency import ConcurrencyLimit
 from anabranch.serving.errors import Translate, raise_errors
 from anabranch.serving.objects import Remote
@@ -53,13 +54,7 @@ def describe_raster() -> dict[str, Any]:  # OpenAPI's own shape
 
 
 def _application() -> FastAPI:
-    app = FastAPI(
-        title="Anabranch rasters",
-        openapi_url=None,  # the API describes all of its routes in one document
-        docs_url=None,
-        redoc_url=None,
-        redirect_slashes=False,
-    )
+    app = make_application("Anabranch rasters")
     items = make_router(PREFIX, KINDS, route=DrawnRoute, path=_path, reader=open_reader, purpose=Purpose)
     app.include_router(items, prefix=PREFIX)
     for prefix, path in LAYERS.items():

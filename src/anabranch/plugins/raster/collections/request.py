@@ -4,10 +4,10 @@ from typing import Self
 
 from pydantic import Field, field_validator, model_validator
 
-from anabranch.errors import InputError
 from anabranch.plugins.raster.files.magic_bytes import SUFFIXES
 from anabranch.plugins.raster.request import NamedSource, PublishOptions
-from anabranch.storage.addresses import parse_address, parse_folder
+from anabranch.storage.addresses import require_address, require_folder
+from anabranch.storage.filenames import require_extensions
 
 __all__ = ["CollectionRequest"]
 
@@ -31,29 +31,15 @@ class CollectionRequest(PublishOptions):
     @classmethod
     def _check_addresses(cls, sources: tuple[NamedSource, ...]) -> tuple[NamedSource, ...]:
         for one in sources:
-            try:
-                parse_address(one.source)
-            except InputError as error:
-                raise ValueError(f"{error.message}. {error.remedy}") from error
+            require_address(one.source)
         return sources
 
     @field_validator("extensions")
     @classmethod
     def _check_extensions(cls, given: tuple[str, ...]) -> tuple[str, ...]:
-        wanted = tuple(f".{one.lower().removeprefix('.')}" for one in given)
-        if odd := [one for one in wanted if one not in SUFFIXES]:
-            raise ValueError(f"{odd[0][:20]} is not one of a supported raster format: {', '.join(sorted(SUFFIXES))}")
-        return wanted
+        return require_extensions(given, SUFFIXES, "raster")
 
-    @field_validator("folder")
-    @classmethod
-    def _check_folder(cls, folder: str | None) -> str | None:
-        if folder is not None:
-            try:
-                parse_folder(folder)
-            except InputError as error:
-                raise ValueError(f"{error.message}. {error.remedy}") from error
-        return folder
+    _check_folder = field_validator("folder")(require_folder)
 
     @model_validator(mode="after")
     def _has_one_origin(self) -> Self:

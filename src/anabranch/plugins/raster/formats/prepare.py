@@ -27,13 +27,14 @@ STORED_NAME = "source"
 
 @dataclass(frozen=True)
 class Prepared:
-    """A file to read, its source, and what was made of that."""
+    """A file to read, its source, what was made of that, and the sidecars that were read."""
 
     path: Path | Ranges
     name: str
     size: int
     sha256: str
     extracted: Extracted
+    sidecars: tuple[Sidecar, ...] = ()
 
     def adapt(self, options: ValidateOptions) -> ValidateOptions:
         """The options of the validation: bands that are times are no colours."""
@@ -44,7 +45,11 @@ class Prepared:
     def complete(self, checked: Checked, work: WorkFiles) -> Checked:
         """The result of the validation, with the facts of the source instead of the copy's, which is stored."""
         made, raster = self.extracted, checked.raster
-        facts: dict[str, object] = {"warnings": (*made.notices, *raster.warnings), "times": made.times or raster.times}
+        facts: dict[str, object] = {
+            "warnings": (*made.notices, *raster.warnings),
+            "times": made.times or raster.times,
+            "sidecars": self.sidecars,
+        }
         if made.origin and isinstance(self.path, Path):
             copied = {"name": self.name, "size_bytes": self.size, "driver": made.origin.driver}
             facts |= {"origin": made.origin.model_copy(update={"stored": work.put(self.path, STORED_NAME)}), **copied}
@@ -60,12 +65,14 @@ def prepare(
     """
     if pin is not None:
         ranges = open_ranges(ctx, source, pin)
-        return Prepared(ranges, ranges.name, ranges.size, sha256 or ranges.sha256(ctx.progress), Extracted())
+        digest = sha256 or ranges.sha256(ctx.progress)
+        return Prepared(ranges, ranges.name, ranges.size, digest, Extracted(), choice.sidecars)
     fetched = ctx.storage.stage(source, sha256, tag=tag)
     path, facts = fetched.path, (fetched.path.name, fetched.size, fetched.sha256)
     if not choice.sidecars and not choice.variable and not choice.time and not _needs_conversion(path):
         return Prepared(path, *facts, Extracted())
     staged = tuple(_stage(ctx, sidecar) for sidecar in choice.sidecars)
+    sidecars = tuple(sidecar for sidecar, _ in staged)
     folder = sandbox_folder(ctx) / "extracted"
     folder.mkdir(exist_ok=True)
     extracted = run_in_sandbox(
@@ -74,11 +81,11 @@ def prepare(
         Extracted,
         source=path,
         folder=folder,
-        choice=choice.model_copy(update={"sidecars": tuple(sidecar for sidecar, _ in staged)}),
+        choice=choice.model_copy(update={"sidecars": sidecars}),
         settings=ctx.settings(RasterSettings),
         **{sidecar.kind: beside for sidecar, beside in staged},
     )
-    return Prepared(_locate(folder, extracted.file) if extracted.file else path, *facts, extracted)
+    return Prepared(_locate(folder, extracted.file) if extracted.file else path, *facts, extracted, sidecars)
 
 
 def fetch_again(ctx: Context, validated: CogSource) -> Path | Ranges:
@@ -102,17 +109,19 @@ def pin_with_sidecars(ctx: Context, plan: Plan, sidecars: tuple[Sidecar, ...], p
     """The plan of a source with sidecars: it is read by ranges where they add nothing, else copied whole."""
     if pin is None or not sidecars:
         return plan.model_copy(update={"sidecars": sidecars, "pin": pin})
+    staged = tuple(_stage(ctx, sidecar) for sidecar in sidecars)
     found = run_in_sandbox(
         ctx,
         "find_used",
         UsedSidecars,
         source=open_ranges(ctx, plan.source, pin),
         settings=ctx.settings(RasterSettings),
-        **{sidecar.kind: path for sidecar, path in (_stage(ctx, sidecar) for sidecar in sidecars)},
+        **{sidecar.kind: path for sidecar, path in staged},
     )
     if found.kinds:
         return plan.model_copy(update={"sidecars": sidecars})
-    return plan.model_copy(update={"pin": pin, "warnings": (*plan.warnings, *found.notices)})
+    read = tuple(sidecar for sidecar, _ in staged)
+    return plan.model_copy(update={"pin": pin, "sidecars": read, "warnings": (*plan.warnings, *found.notices)})
 
 
 def find_sidecars(ctx: Context, source: str, given: tuple[str, ...]) -> Iterator[Sidecar]:

@@ -90,9 +90,9 @@ def publish_verified(
 
 
 def _without_work_files(raster: Validated) -> Validated:
-    """The facts for readers: the copy in the work area is removed after the job."""
+    """The facts for readers: the copy in the work area is removed after the job, and sidecars are listed if used."""
     origin = raster.origin and raster.origin.model_copy(update={"stored": None})
-    return raster.model_copy(update={"origin": origin})
+    return raster.model_copy(update={"origin": origin, "sidecars": ()})
 
 
 def find_span(given: str | None, raster: Validated, modified: datetime) -> tuple[Span, tuple[Notice, ...]]:
@@ -110,7 +110,8 @@ def find_span(given: str | None, raster: Validated, modified: datetime) -> tuple
 def describe_item(params: ItemParams, cog: Inspected, span: Span, outputs: Sequence[Output]) -> RasterItem:
     """The facts of an item; maps show the first COG, which was inspected."""
     raster, address, versions = params.raster, params.source, params.versions
-    source = facts.Source(sha256=params.sha256, name=raster.name, address=address, versions=versions)
+    sidecars = {each.address: each.sha256 for each in raster.sidecars}
+    source = facts.Source(sha256=params.sha256, name=raster.name, address=address, versions=versions, sidecars=sidecars)
     made = build_item(params.item_id or name_item(params), raster.kind, cog, cog.compared.bands, span, outputs, source)
     renders = {"default": _render(raster, cog, ASSETS[params.profiles[0]])}
     return made.model_copy(update={"title": params.title, "renders": renders})

@@ -1,6 +1,7 @@
 -- Change what readers see of some items of a collection: publish, withdraw, restore or roll back, as
 -- app.act_on_publications says; no row where there is no such collection. _alone: the whole catalog is locked, because
--- pgstac makes or changes a partition for them. Returns the collection's document; whether these are its first items; the
+-- pgstac makes or changes a partition for them. Items with `keep_same`, all of them or none, stay as they are where they
+-- show the same content, whichever job made it. Returns the collection's document; whether these are its first items; the
 -- publications that were made; the ids of the items that were as they are given already; the boxes and times of what the
 -- others showed before; and what these show now, where the caller does not know it.
 create function app.change_items(
@@ -13,6 +14,7 @@ declare
     _first boolean;
     _made uuid[];
     _former jsonb;
+    _kept text[] := '{}';
 begin
     if _alone then
         perform app.lock_catalog();
@@ -24,6 +26,11 @@ begin
         return;
     end if;
     _first := not exists (select from app.catalog_items i where i.collection = _collection);
+    if (_items -> 0 -> 'keep_same')::boolean then
+        _kept := app.keep_same(_collection, _items, _job_id);
+        _items := (select coalesce(jsonb_agg(x.item), '[]')
+                     from jsonb_array_elements(_items) x(item) where x.item ->> 'id' <> all(_kept));
+    end if;
     _made := app.act_on_publications(
         'item', _action,
         case when _items -> 0 ? 'key' then _items else
@@ -41,8 +48,8 @@ begin
            (select coalesce(jsonb_agg(jsonb_build_object('id', split_part(p.key, '/', 2), 'number', p.number, 'action', p.action,
                                                          'source', p.source, 'shows', s.number) order by p.key), '[]')
               from app.publications p join app.publications s on s.id = p.source where p.id = any(_made)),
-           case when cardinality(_made) = jsonb_array_length(_items) then '{}' else
-           array(select x.id
+           case when cardinality(_made) = jsonb_array_length(_items) then _kept else
+           _kept || array(select x.id
                    from jsonb_to_recordset(_items) x(id text, body jsonb)
                   cross join lateral (
                         select from app.publication_keys k

@@ -1,4 +1,4 @@
--- Note that a job leaves publications of a collection's items as they are, because it found its own content in them. What
+-- For processes of earlier releases: note that a job leaves publications of a collection's items as they are, because it found its own content in them. What
 -- went out of sight after it looked is noted as such, so that the job does not answer for its parameters (E15).
 create function app.keep_publications(_collection text, _job_id text, _publications uuid[])
 returns void language plpgsql as $$

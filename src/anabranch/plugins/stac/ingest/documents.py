@@ -1,15 +1,11 @@
 """Untrusted JSON: what can't be stored is refused before anything looks into it (S7)."""
 
-import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import orjson
 
 from anabranch.canonical import Json, JsonObject, decode
 from anabranch.errors import InputError
 
-__all__ = ["open_document", "parse_document", "parse_item", "without_collector", "write_document"]
+__all__ = ["open_document", "parse_document", "parse_item", "write_document"]
 
 
 def parse_document(text: bytes) -> Json:
@@ -46,15 +42,3 @@ def write_document(document: JsonObject) -> bytes:
     except TypeError as error:
         what = f"this is not JSON that can be stored: {error}"
         raise InputError("ingest.unreadable", what, remedy="Write large numbers as text.") from error
-
-
-@contextmanager
-def without_collector() -> Iterator[None]:
-    """Leave documents to their reference counts: they have no cycles, and looking for some takes as long as parsing."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()

@@ -13,10 +13,10 @@ import orjson
 from anabranch.canonical import JsonObject
 from anabranch.engine.model import Attempt
 from anabranch.errors import AnabranchError, Conflict, InputError, NotFound
+from anabranch.garbage_collection import without_collector
 from anabranch.plugins.stac import catalog
 from anabranch.plugins.stac.collection import CollectionFacts
 from anabranch.plugins.stac.facts import ItemReference
-from anabranch.plugins.stac.ingest.documents import without_collector
 from anabranch.plugins.stac.ingest.records import Place, Record, Refused
 from anabranch.plugins.stac.manifest import Manifest
 

@@ -39,13 +39,14 @@ class Status(StrEnum):
 
 @dataclass(frozen=True)
 class Known:
-    """What an item was last made from, its newest number, and whether readers see it."""
+    """What an item was last made from, its newest number, and whether readers see it; hashes may be unknown."""
 
     item: str
     number: int
     shown: bool
     address: str
     versions: Mapping[str, str]
+    sha256: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -97,8 +98,19 @@ def _compare_file(address: str, files: Mapping[str, Stat], known: Known | None, 
         status = Status.WRITING
     else:
         status = Status.CHANGED if known else Status.NEW
-    number = known.number if known else 0
-    return Compared(address=address, item=name_item(address), status=status, versions=versions, expected=number)
+    found = Compared(address=address, item=name_item(address), status=status, versions=versions)
+    if known is None:
+        return found
+    hashes = _find_hashes(known, versions)
+    return found.model_copy(update={"expected": known.number, "shown": known.shown, "sha256": hashes})
+
+
+def _find_hashes(known: Known, versions: Mapping[str, str]) -> dict[str, str]:
+    """The known hashes of the files that have another version by now; none if that can't be the same content."""
+    other = [address for address, version in versions.items() if known.versions.get(address) != version]
+    if known.versions.keys() != versions.keys() or not known.sha256.keys() >= set(other):
+        return {}
+    return {address: known.sha256[address] for address in other}
 
 
 def _group(address: str, files: Mapping[str, Stat]) -> list[str]:

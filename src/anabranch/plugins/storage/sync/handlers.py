@@ -1,7 +1,8 @@
 """Handlers of sync_folder: what is to be published, and the result."""
 
+import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import count, islice
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from anabranch.storage.ndjson import Output, put_output, read_lines, write_lines
 from anabranch.storage.tiers import Stat
 from anabranch.strict_model import StrictModel
 
-__all__ = ["compare_folder", "report_sync"]
+__all__ = ["compare_content", "compare_folder", "report_sync"]
 
 SQL = Path(__file__).with_name("statements.sql")
 PUBLISH = "publish"  # the node whose tasks publish the files
@@ -57,11 +58,47 @@ def compare_folder(params: CompareParams, ctx: Context) -> FolderPlan:
             remedy="List what there is with `anabranch storage ls`.",
         )
     found = [*compare(files, known, now, Wanted.of(params.extensions, params.limit))]
-    lines = (each.model_dump(mode="json", exclude={"versions"}) for each in found)
+    lines = (each.model_dump(mode="json", exclude={"versions", "sha256"}) for each in found)
     part = ctx.work.put(write_lines(ctx.scratch / "files.ndjson", lines))
     return FolderPlan(
         files=tuple(each for each in found if each.status in TO_PUBLISH and not params.dry_run), part=part
     )
+
+
+class ContentParams(StrictModel):
+    """Files that have another version than their items were made from, or have no item."""
+
+    collection: str
+    files: tuple[Compared, ...]
+    dry_run: bool = False
+
+
+class ComparedContent(StrictModel):
+    """The files to publish, in the given order, and the addresses of those that have the same content."""
+
+    files: tuple[Compared, ...]
+    same: tuple[str, ...]
+
+
+@handler("storage.compare_content", queue="files", timeout_seconds=64_800)
+def compare_content(params: ContentParams, ctx: Context) -> ComparedContent:
+    """Read the files whose hashes are known, and record the versions of those that have the same content."""
+    same = {each.address: each for each in params.files if _is_same(each, ctx)}
+    if same and not params.dry_run:
+        versions = [each.model_dump(include={"item", "versions", "sha256"}) for each in same.values()]
+        _run(ctx, "note_versions", collection=params.collection, files=json.dumps(versions))
+    files = () if params.dry_run else tuple(each for each in params.files if each.address not in same)
+    return ComparedContent(files=files, same=tuple(same))
+
+
+def _is_same(file: Compared, ctx: Context) -> bool:
+    try:
+        return bool(file.sha256) and all(
+            ctx.storage.open_ranges(address, file.versions[address]).sha256(ctx.progress) == sha256
+            for address, sha256 in file.sha256.items()
+        )
+    except (NotFound, Permanent):  # it changed since it was listed, which the job that publishes it reports
+        return False
 
 
 def _list(folder: str, ctx: Context) -> Iterator[tuple[str, Stat]]:
@@ -84,11 +121,15 @@ class SyncedFile(StrictModel):
 
 
 class ReportParams(StrictModel):
-    """What was compared, the items that were published, and the files that failed but for those whose task did."""
+    """What was compared, the items that were published, and the files that failed but for those whose task did.
+
+    `same` are the addresses of files that have the same content as before, although their version is another.
+    """
 
     collection: str
     part: dict[str, JsonValue]
     items: tuple[tuple[dict[str, JsonValue], ...], ...]
+    same: tuple[str, ...] = ()
     failures: tuple[FailedFile, ...] = ()
     dry_run: bool = False
 
@@ -112,7 +153,8 @@ class SyncReport(StrictModel):
 @handler("storage.report_sync", queue="files", timeout_seconds=3_600)
 def report_sync(params: ReportParams, ctx: Context) -> SyncReport:
     """Count the results of the files of a folder, and write the list."""
-    compared = read_lines([ctx.work.require(params.part)], Compared)
+    same = frozenset(params.same)
+    compared = (_settle(each, same) for each in read_lines([ctx.work.require(params.part)], Compared))
     files = compared if params.dry_run else _end(compared, params, ctx)
     counts, shown = Counter[Status](), dict[Status, tuple[SyncedFile, ...]]()
 
@@ -126,6 +168,13 @@ def report_sync(params: ReportParams, ctx: Context) -> SyncReport:
     outputs = (put_output(ctx.storage, write_lines(ctx.scratch / "files.ndjson", lines), "files"),)
     items = tuple(islice((item for batch in params.items for item in batch), MAX_SHOWN))
     return SyncReport(counts=dict(sorted(counts.items())), files=shown, items=items, outputs=outputs)
+
+
+def _settle(file: Compared, same: Collection[str]) -> Compared:
+    """The file with its status as it is after its content was compared."""
+    if file.address not in same:
+        return file
+    return file.model_copy(update={"status": Status.UNCHANGED if file.shown else Status.WITHDRAWN})
 
 
 def _describe(file: "Compared | SyncedFile", collection: str) -> SyncedFile:

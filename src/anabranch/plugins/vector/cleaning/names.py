@@ -6,7 +6,7 @@ from collections.abc import Container, Sequence
 
 from anabranch.plugins.vector.cleaning.reserved_words import RESERVED_WORDS, SYSTEM_COLUMNS
 
-__all__ = ["OWN_COLUMNS", "name_columns"]
+__all__ = ["OWN_COLUMNS", "name_columns", "number_name"]
 
 OWN_COLUMNS = frozenset({"gid", "geom"})
 MAX_NAME_BYTES = 63
@@ -22,7 +22,7 @@ def name_columns(sources: Sequence[str]) -> list[str]:
     result = [""] * len(names)
     # A column that has its name already keeps it, whatever comes before.
     for place in sorted(range(len(names)), key=lambda place: names[place] != sources[place]):
-        result[place] = _number(names[place], taken)
+        result[place] = number_name(names[place], taken)
         taken.add(result[place])
     return result
 
@@ -37,10 +37,10 @@ def _make_plain(source: str, place: int) -> str:
     return name[:MAX_NAME_BYTES]
 
 
-def _number(name: str, taken: Container[str]) -> str:
-    found, number = name, 0
+def number_name(name: str, taken: Container[str], most: int = MAX_NAME_BYTES, *, first: int = 1) -> str:
+    """The name, with the first number that makes it unique where it is taken; of at most so many characters."""
+    found, number = name, first
     while found in taken:
-        number += 1
         end = f"_{number}"
-        found = name[: MAX_NAME_BYTES - len(end)] + end
+        found, number = name[: most - len(end)] + end, number + 1
     return found

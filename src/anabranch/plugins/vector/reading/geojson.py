@@ -3,10 +3,9 @@
 import re
 from pathlib import Path
 
-from anabranch.errors import Permanent
 from anabranch.plugins.vector.models import ReadOptions, SourceLayer
 from anabranch.plugins.vector.reading.choose import check_name, choose_layers
-from anabranch.plugins.vector.reading.json_scan import JsonFacts, max_document_bytes, scan_json
+from anabranch.plugins.vector.reading.json_scan import JsonFacts, require_readable_whole, scan_json
 from anabranch.plugins.vector.reading.ogr import OgrFile, list_layers, open_layer
 from anabranch.plugins.vector.settings import VectorSettings
 from anabranch.redaction import show_text
@@ -40,13 +39,7 @@ def open_json(path: Path, options: ReadOptions, settings: VectorSettings) -> tup
 
 
 def _open_topology(path: Path, options: ReadOptions, settings: VectorSettings) -> tuple[SourceLayer, ...]:
-    most = max_document_bytes(settings)
-    if path.stat().st_size > most:
-        raise Permanent(
-            f"{path.name} is TopoJSON of more than {most // MB} MB, and TopoJSON must be read whole",
-            code="vector.too_large",
-            remedy=f"Convert it: `ogr2ogr out.gpkg {path.name}`.",
-        )
+    require_readable_whole(path, "TopoJSON", settings)
     file = OgrFile(path, path.name, "TopoJSON", settings)
     chosen, notices = choose_layers(path.name, list_layers(file), options.layer, settings)
     return tuple(

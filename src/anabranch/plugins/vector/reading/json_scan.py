@@ -1,9 +1,6 @@
 """Checks JSON files before GDAL sees them: valid, GeoJSON, not too deep; in one pass of bounded memory."""
 
-import gc
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NoReturn
@@ -11,11 +8,12 @@ from typing import Literal, NoReturn
 from pydantic_core import from_json
 
 from anabranch.errors import Permanent
+from anabranch.garbage_collection import without_collector
 from anabranch.plugins.vector.reading.json_blocks import Block, locate, read_blocks
 from anabranch.plugins.vector.settings import VectorSettings
 from anabranch.redaction import show_text
 
-__all__ = ["JsonFacts", "JsonKind", "max_document_bytes", "scan_json"]
+__all__ = ["JsonFacts", "JsonKind", "max_document_bytes", "require_readable_whole", "scan_json"]
 
 MB = 2**20
 MAX_DEPTH = 32
@@ -55,22 +53,21 @@ def max_document_bytes(settings: VectorSettings) -> int:
     return settings.vector_memory_mb * MB // DOCUMENT_DIVISOR
 
 
+def require_readable_whole(path: Path, form: str, settings: VectorSettings) -> None:
+    """Refuse a file that is too large for a format that must be read whole."""
+    most = max_document_bytes(settings)
+    if path.stat().st_size > most:
+        raise Permanent(
+            f"{path.name} is {form} of more than {most // MB} MB, and {form} must be read whole",
+            code="vector.too_large",
+            remedy=f"Convert it: `ogr2ogr out.gpkg {path.name}`.",
+        )
+
+
 def scan_json(path: Path, settings: VectorSettings) -> JsonFacts:
     """Scan a file; refused where it is neither GeoJSON nor TopoJSON."""
-    with _no_collection():
+    with without_collector():
         return _Scan(path, settings).run()
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Parsed values have no cycles, and looking for some takes most of the time."""
-    on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if on:
-            gc.enable()
 
 
 class _Scan:

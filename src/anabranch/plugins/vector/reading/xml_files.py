@@ -5,7 +5,7 @@ from pathlib import Path
 from anabranch.errors import Permanent
 from anabranch.plugins.vector.models import ReadOptions, SourceLayer
 from anabranch.plugins.vector.reading.choose import choose_layers
-from anabranch.plugins.vector.reading.json_scan import max_document_bytes
+from anabranch.plugins.vector.reading.json_scan import require_readable_whole
 from anabranch.plugins.vector.reading.ogr import OgrFile, list_indexed_layers, list_layers, open_layer
 from anabranch.plugins.vector.reading.xml_scan import scan_xml
 from anabranch.plugins.vector.settings import VectorSettings
@@ -19,13 +19,7 @@ _LINKS = "Network links are not followed: what they name is not published."
 
 def open_kml(path: Path, options: ReadOptions, settings: VectorSettings) -> tuple[SourceLayer, ...]:
     """The layers of a KML file: its folders that have placemarks."""
-    most = max_document_bytes(settings)
-    if path.stat().st_size > most:
-        raise Permanent(
-            f"{path.name} is KML of more than {most // MB} MB, and KML must be read whole",
-            code="vector.too_large",
-            remedy=f"Convert it: `ogr2ogr out.gpkg {path.name}`.",
-        )
+    require_readable_whole(path, "KML", settings)
     names = scan_xml(path)
     if not names["Placemark"]:
         raise Permanent(

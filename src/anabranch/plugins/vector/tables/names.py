@@ -6,6 +6,7 @@ from hashlib import sha256
 from pathlib import PurePosixPath
 from re import sub
 
+from anabranch.plugins.vector.cleaning.names import number_name
 from anabranch.plugins.vector.models import CleanedTable, Family
 
 __all__ = ["make_unique", "name_base", "name_layers", "name_table"]
@@ -44,10 +45,4 @@ def _plain(text: str) -> str:
 
 def make_unique(name: str, taken: Sequence[str], most: int = MAX_NAME_CHARS) -> str:
     """The name, with a number where another has it; of at most so many characters."""
-    name = name[:most].rstrip("_")
-    found, number = name, 1
-    while found in taken:
-        number += 1
-        end = f"_{number}"
-        found = name[: most - len(end)] + end
-    return found
+    return number_name(name[:most].rstrip("_"), taken, most, first=2)

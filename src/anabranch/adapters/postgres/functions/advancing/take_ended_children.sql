@@ -6,11 +6,10 @@ returns table (
     failures smallint, policy jsonb, parent_id text, node text, token bigint
 ) language plpgsql as $$
 declare
-    _lease interval;
+    _lease constant interval := app.find_lease(_session);
 begin
     perform app.assert_read_committed();
-    select s.lease into _lease from app.sessions s where s.id = _session and s.dead_at is null;
-    if not found then
+    if _lease is null then
         return;
     end if;
     return query

@@ -5,11 +5,10 @@
 create function app.take_rights(_session bigint, _limit integer, _before timestamptz default null)
 returns table (right_id bigint, takes integer) language plpgsql as $$
 declare
-    _lease interval;
+    _lease constant interval := app.find_lease(_session);
 begin
     perform app.assert_read_committed();
-    select s.lease into _lease from app.sessions s where s.id = _session and s.dead_at is null;
-    if not found then
+    if _lease is null then
         return;
     end if;
     if coalesce(app.now() < _before, true) then

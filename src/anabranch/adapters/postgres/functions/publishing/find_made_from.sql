@@ -2,8 +2,10 @@
 -- of each that brought such content counts, whatever was rolled back, withdrawn or replaced from elsewhere since. number: of
 -- its newest publication; shown: readers see the item.
 create function app.find_made_from(_collection text, _folder text)
-returns table (item text, number integer, shown boolean, address text, versions jsonb) language sql stable as $$
-    select split_part(k.key, '/', 2), k.number, c.action <> 'withdraw', m.made_from ->> 'address', m.made_from -> 'versions'
+returns table (item text, number integer, shown boolean, address text, versions jsonb, sha256 jsonb)
+language sql stable as $$
+    select split_part(k.key, '/', 2), k.number, c.action <> 'withdraw', m.made_from ->> 'address', m.made_from -> 'versions',
+           coalesce(m.made_from -> 'sha256', '{}')
       from app.publication_keys k
       join app.publications c on c.id = k.current
      cross join lateral (
