@@ -216,6 +216,20 @@ def stac_ingest(
     return {name: loaded[name] for name in INGESTED}
 
 
+ANSWER = {
+    "approved": Annotated[bool, Input(description="Whether it is published.")],
+    "why": Annotated[str | None, Input(description="The reason.")],
+}
+
+
+def review_first(approval: bool, after: Any, what: str) -> tuple[Any, Any]:
+    """A review if it is asked for, after which nothing is published if it is rejected; and where both ways go on."""
+    said = f"A person looks at the report, and approves or rejects {what}."
+    review: Any = gate("review", timeout_seconds=2592000, answer=ANSWER, description=said)
+    decide = choose(review.approved == True, None, end("put_aside"), name="decide")
+    return review, [choose(approval, decide, None, name="route", after=after), decide]
+
+
 @workflow("process_raster", name="Publish a raster", version=7)
 def process_raster(
     source: Annotated[
@@ -360,12 +374,8 @@ def process_raster(
         **file, scheme=scheme, tiles=tiles.items, tile_items=tile_items, **described
     )
     made = choose(checked.tiled, mosaic, verified, name="size")
-    answer = {
-        "approved": Annotated[bool, Input(description="Whether it is published.")],
-        "why": Annotated[str | None, Input(description="The reason.")],
-    }
     said = "A person looks at the outputs, and approves or rejects them."
-    review = gate("review", timeout_seconds=2592000, answer=answer, description=said)
+    review = gate("review", timeout_seconds=2592000, answer=ANSWER, description=said)
     decide = choose(review.approved == True, None, end("put_aside"), name="decide")
     route = choose(approval, decide, None, name="route", after=made)
     publishing: Any = {"collection": collection, "item": made["item"], "reason": reason, "expected": expected}
@@ -448,10 +458,6 @@ def process_raster_collection(
     compared: Any = compare_rasters.options(name="compare")(parts=checked.parts, **common)
     refuse = refuse_rasters.options(name="refuse")(**{name: compared.failure[name] for name in FAILURE})
     folds = {"parts": {"collect": "part"}, "items": {"collect": "items"}}
-    answer = {
-        "approved": Annotated[bool, Input(description="Whether it is published.")],
-        "why": Annotated[str | None, Input(description="The reason.")],
-    }
     said = "A person looks at the report and the outputs, and approves or rejects the whole set."
     into: Any = {"collection": collection, "reason": reason, "title": title, "description": description}
     made: dict[str, Any] = {}
@@ -462,7 +468,7 @@ def process_raster_collection(
         collected: Any = collect_rasters.options(name="collect")(parts=converted.parts, **common)
         failed = {name: collected.failure[name] for name in FAILURE}
         report_failures = refuse_rasters.options(name="report_failures")(**failed)
-        review = gate("review", timeout_seconds=2592000, answer=answer, description=said)
+        review = gate("review", timeout_seconds=2592000, answer=ANSWER, description=said)
         decide = choose(review.approved == True, None, end("put_aside"), name="decide")
         route = choose(approval, decide, None, name="route")
         choose(collected.accepted == True, route, report_failures, name="complete")
@@ -668,10 +674,11 @@ BandNumber = Annotated[int, Input(minimum=1, description="The number of the band
 Statistics = Annotated[list[Any], Input(minimum=1, maximum=17, description=f"What is computed: {MEASURED}.")]
 Title = Annotated[Line, Input(maximum=200, description="The title of the item.")]
 Why = Annotated[str, Input(maximum=1000, description="Why it is published, or replaced; stored in the item's history.")]
+Approval = Annotated[bool, Input(description="Whether a person must approve it before it is published.")]
 DEFAULT_STATISTICS: Any = ["count", "sum", "mean", "min", "max", "stdev"]
 
 
-@workflow("zonal_stats", name="Zonal statistics")
+@workflow("zonal_stats", name="Zonal statistics", version=2)
 def zonal_stats(
     layer: Annotated[
         Line, Input(maximum=63, description="The name of the published layer of polygons, in schema geo.")
@@ -694,6 +701,7 @@ def zonal_stats(
     ] = "zonal_stats",
     title: Title | None = None,
     reason: Why | None = None,
+    approval: Approval = False,
 ) -> Any:
     """Compute statistics of a published raster in the polygons of a published layer, by exact fractions of pixels, and publish them as a layer."""  # noqa: E501  # as the file has it
     asked: Any = {"collection": collection, "item": item, "asset": asset, "band": band, "statistics": statistics}
@@ -701,16 +709,20 @@ def zonal_stats(
     planned = plan.options(name="plan")(layer=layer, **asked, **named)
     parts = measure.map(planned.ranges, name="measure", work=planned.work, range=EACH).fold(name="all")
     done: Any = finish.options(name="finish")(work=planned.work, parts=parts["items"])
-    published: Any = register_items.options(name="publish")(
+    review, ways = review_first(approval, done, "the statistics")
+    published: Any = register_items.options(name="publish", after_any=ways)(
         collection=result_collection, items=done["items"], reason=reason, create_collection=True
     )
-    return {"outputs": done.outputs, "items": published["items"], "warnings": done.warnings, "report": done.report}
+    return {
+        "outputs": done.outputs, "items": expr.default(published["items"], []), "warnings": done.warnings,
+        "report": done.report, "approved": expr.optional(review.approved), "why": expr.optional(review.why),
+    }  # fmt: skip
 
 
 Resolution = Annotated[int, Input(minimum=0, maximum=15, description="The resolution of the cells.")]
 
 
-@workflow("h3_raster_stats", name="H3 raster statistics")
+@workflow("h3_raster_stats", name="H3 raster statistics", version=2)
 def h3_raster_stats(
     collection: RasterCollection,
     item: RasterId,
@@ -729,6 +741,7 @@ def h3_raster_stats(
     result_collection: Annotated[Line, Input(description="The STAC collection that the statistics join.")] = "h3_stats",
     title: Title | None = None,
     reason: Why | None = None,
+    approval: Approval = False,
 ) -> Any:
     """Compute statistics of a published raster in the H3 cells of a resolution, by exact fractions of pixels, and publish them as a layer."""  # noqa: E501  # as the file has it
     asked: Any = {"collection": collection, "item": item, "asset": asset, "band": band, "statistics": statistics}
@@ -736,13 +749,17 @@ def h3_raster_stats(
     planned = plan_statistics.options(name="plan")(resolution=resolution, **asked, **named)
     parts = measure_cells.map(planned.parts, name="measure", work=planned.work, part=EACH).fold(name="all")
     done: Any = finish_statistics.options(name="finish")(work=planned.work, parts=parts["items"])
-    published: Any = register_items.options(name="publish")(
+    review, ways = review_first(approval, done, "the statistics")
+    published: Any = register_items.options(name="publish", after_any=ways)(
         collection=result_collection, items=done["items"], reason=reason, create_collection=True
     )
-    return {"outputs": done.outputs, "items": published["items"], "report": done.report}
+    return {
+        "outputs": done.outputs, "items": expr.default(published["items"], []), "report": done.report,
+        "approved": expr.optional(review.approved), "why": expr.optional(review.why),
+    }  # fmt: skip
 
 
-@workflow("h3_grid", name="H3 grid")
+@workflow("h3_grid", name="H3 grid", version=2)
 def h3_grid(
     resolution: Annotated[
         int,
@@ -773,6 +790,7 @@ def h3_grid(
     collection: Annotated[Line, Input(description="The STAC collection that the grid joins.")] = "h3_grids",
     title: Title | None = None,
     reason: Why | None = None,
+    approval: Approval = False,
 ) -> Any:
     """Make the H3 cells of a resolution whose centres are in a box, a polygon or a published layer, and publish them as a layer."""  # noqa: E501  # as the file has it
     area: Any = {"bbox": bbox, "polygon": polygon, "layer": layer, "gid": gid}
@@ -780,10 +798,14 @@ def h3_grid(
     planned = plan_grid.options(name="plan")(resolution=resolution, **area, **named)
     parts = cascade_descendants.map(planned.parts, name="cascade", work=planned.work, part=EACH).fold(name="all")
     done: Any = finish_grid.options(name="finish")(work=planned.work, parts=parts["items"])
-    published: Any = register_items.options(name="publish")(
+    review, ways = review_first(approval, done, "the grid")
+    published: Any = register_items.options(name="publish", after_any=ways)(
         collection=collection, items=done["items"], reason=reason, create_collection=True
     )
-    return {"outputs": done.outputs, "items": published["items"], "report": done.report}
+    return {
+        "outputs": done.outputs, "items": expr.default(published["items"], []), "report": done.report,
+        "approved": expr.optional(review.approved), "why": expr.optional(review.why),
+    }  # fmt: skip
 
 
 LAYER = "The name of the layer, which is that of its table in schema geo."
@@ -842,7 +864,7 @@ def export_gold(
     }
 
 
-@workflow("process_vector_collection", name="Publish a collection of vector files", version=1)
+@workflow("process_vector_collection", name="Publish a collection of vector files", version=2)
 def process_vector_collection(
     collection: Annotated[Line, Input(description="The STAC collection that the items join.")],
     sources: Annotated[list[Any], Input(maximum=10_000, description="The addresses of the files.")] = [],  # noqa: B006  # read once
@@ -871,6 +893,9 @@ def process_vector_collection(
         str, Input(maximum=1000, description="Why they are published, or replaced; stored in the items' history.")
     ]
     | None = None,
+    approval: Annotated[
+        bool, Input(description="Whether a person must approve the set before it is published.")
+    ] = False,
     dry_run: Annotated[bool, Input(description="Whether to stop after the preflight and show the plan.")] = False,
 ) -> Any:
     """Check and clean many vector files, load their layers into PostGIS, compare them with the sources, and publish all of them together."""  # noqa: E501  # as the file has it
@@ -892,21 +917,24 @@ def process_vector_collection(
         loaded = load.fold("collect", name="loaded")
         finish = finish_file.map(all_cleaned.parts, name="finish", after=loaded, part=item, datetime=datetime)
         finished = finish.fold({"items": {"collect": "items"}, "outputs": {"concat": "outputs"}}, name="finished")
-        publish = task("stac.register_items").options(name="publish")(
+        review, ways = review_first(approval, finished, "the whole set")
+        publish = task("stac.register_items").options(name="publish", after_any=ways)(
             collection=collection, files=finished["items"], reason=reason, create_collection=True, title=title,
             description=description, keep_same=True,
         )  # fmt: skip
-        made.update(finished=finished, publish=publish)
+        made.update(finished=finished, review=review, publish=publish)
         return publish
 
     choose(check.accepted == True, go_on, refuse, name="complete")
-    finished, publish = made["finished"], made["publish"]
+    finished, review, publish = made["finished"], made["review"], made["publish"]
     return {
         "outputs": expr.default(finished.outputs, []),
         "items": expr.default(publish["items"], []),
         "changed": expr.default(publish["changed"], 0),
         "warnings": expr.default(check.warnings, []),
         "report": expr.optional(check.report),
+        "approved": expr.optional(review.approved),
+        "why": expr.optional(review.why),
         "plan": plan,
     }
 
