@@ -72,7 +72,7 @@ async def test_p6_no_layer_is_visible_before_it_is_approved_and_nothing_is_left_
     assert "bad_wells" not in names(catalog_url, "select id from pgstac.collections")
 
     for name, job in jobs.items():
-        answer = {"approved": True} if name.startswith("good") else {"approved": False, "why": "blurred"}
+        answer: Any = {"approved": True} if name.startswith("good") else {"approved": False, "why": "blurred"}
         await stack.gateway.controls.signal(job, "review", answer, "a reviewer")
     results: Any = {name: (await stack.wait(job)).job.result for name, job in jobs.items()}
 
