@@ -41,7 +41,7 @@ class Placement:
         """Reproject rows, drop those that are not on the globe, and cut those that cross the antimeridian."""
         source, index = _read_coordinates(rows)
         self._rows += len(rows)
-        if self._guessed:
+        if self._guessed and len(rows):
             self._check_guess(source)
         degrees = self._reprojection.to_degrees(source[:, :2])
         self._look_for_swapped(source, degrees, index)
@@ -81,7 +81,7 @@ class Placement:
     def _check_guess(self, source: "Floats") -> None:
         (west, south), (east, north) = source[:, :2].min(axis=0).tolist(), source[:, :2].max(axis=0).tolist()
         if max(-west, east) > ANTIMERIDIAN or max(-south, north) > POLE:
-            raise missing_crs(f"its coordinates go from {west:.9g} {south:.9g} to {east:.9g} {north:.9g}")
+            raise missing_crs(f"its coordinates go from {west:.12g} {south:.12g} to {east:.12g} {north:.12g}")
         self._has_fractions = self._has_fractions or bool((source[:, :2] % 1 != 0).any())
 
     def _look_for_swapped(self, source: "Floats", degrees: "Floats", index: "Integers") -> None:
