@@ -35,7 +35,7 @@ DIMENSIONS = {Family.POINT: 0, Family.LINE: 1, Family.POLYGON: 2}
 # What changes the vertices of a row, by the report.
 RESHAPED = frozenset({
     "antimeridian", "repaired", "rings_closed", "collection_flattened", "collection_parts_lost", "shifted",
-    "curve made of lines", "surface made polygons",
+    "curve made of lines", "surface made polygons", "vertices_added",
 })  # fmt: skip
 
 

@@ -13,9 +13,11 @@ from psycopg.rows import dict_row
 from shapely import LineString, Point, Polygon
 from shapely.geometry.base import BaseGeometry
 
+from anabranch.engine.failure import Failure
 from anabranch.engine.model import JobState
 from anabranch.engine.read_models import JobDetail
 from anabranch.errors import InputError
+from anabranch.job_control import RetryChoice
 from tests.support.stack import Stack, open_stack
 from tests.support.waiting import PATIENCE_SECONDS
 
@@ -183,6 +185,34 @@ async def test_a_refused_file_leaves_nothing(stack: Stack, bronze: Path, catalog
         await stack.submit("process_vector", source="bronze://in/x.gpkg", mode="append")
     with pytest.raises(InputError, match="there is no CRS EPSG:1"):
         await stack.submit("process_vector", source="bronze://in/x.gpkg", crs="EPSG:1")
+
+
+async def test_a_source_that_was_replaced_or_removed_since_its_preflight_is_noticed(
+    stack: Stack, bronze: Path, catalog_url: str
+) -> None:
+    """A retry does not repeat the preflight, so that it finds the file as it is now."""
+    path = bronze / "towns.geojson"
+    path.write_text("{")
+    refused = await publish(stack, "towns.geojson")
+    assert (refused.job.error and refused.job.error.code) == "vector.json"
+    write_layer(path, [BONN], name=["Bonn"])
+    replaced = await retry(stack, refused)
+    path.unlink()
+    removed = await retry(stack, refused)
+    assert [(error.code, error.node) for error in (replaced, removed)] == [
+        ("source.changed", "clean"), ("storage.not_found", "clean")
+    ]  # fmt: skip
+    assert "bronze://in/towns.geojson was replaced since it was first checked" in replaced.message
+    assert rows(catalog_url, "select name from app.layer_tables") == []
+    assert rows(catalog_url, "select id from app.catalog_items") == []
+
+
+async def retry(stack: Stack, job: JobDetail) -> Failure:
+    """Why a job failed again."""
+    await stack.gateway.controls.retry(job.job.job_id, RetryChoice(), "test")
+    error = (await stack.wait(job.job.job_id)).job.error
+    assert error is not None
+    return error
 
 
 async def test_p6_nothing_is_visible_before_it_is_approved(stack: Stack, bronze: Path, catalog_url: str) -> None:

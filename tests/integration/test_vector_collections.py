@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from shapely import Point
 
 from anabranch.engine.model import JobState
 from anabranch.errors import InputError
+from anabranch.job_control import RetryChoice
 from tests.support.stack import Stack, open_stack
 from tests.support.waiting import PATIENCE_SECONDS
 
@@ -94,6 +96,31 @@ async def test_v1_one_bad_file_keeps_all_from_being_published_and_the_report_lis
     refused = await stack.run("process_vector_collection", sources=same, collection="survey")
     assert refused.job.error
     assert "becomes the table map_roads, too [vector.names]" in refused.job.error.message
+    assert ask(catalog_url, "select count(*) from app.catalog_items") == [(0,)]
+
+
+async def test_files_that_were_replaced_or_removed_since_they_were_listed_keep_all_from_being_published(
+    stack: Stack, bronze: Path, catalog_url: str
+) -> None:
+    """A retry does not list the files again, so that it finds them as they are now."""
+    for name in ("a", "b", "c"):
+        write(bronze / f"{name}.geojson", name)
+    (bronze / "d.geojson").write_text("{")
+    refused = await stack.run("process_vector_collection", folder="bronze://in", collection="survey")
+    assert refused.job.error
+    assert "1 of 4 files can't be published" in refused.job.error.message
+    write(bronze / "b.geojson", "other")
+    (bronze / "c.geojson").unlink()
+    write(bronze / "d.geojson", "d")
+    await stack.gateway.controls.retry(refused.job.job_id, RetryChoice(from_node="clean"), "test")
+
+    error = (await stack.wait(refused.job.job_id)).job.error
+
+    assert error
+    assert error.code == "vector.files"
+    assert "3 of 4 files can't be published" in error.message
+    for name, code in (("b", "source.changed"), ("c", "storage.not_found"), ("d", "source.changed")):
+        assert re.search(rf"bronze://in/{name}.geojson: [^;]* \[{code}\]", error.message)
     assert ask(catalog_url, "select count(*) from app.catalog_items") == [(0,)]
 
 

@@ -17,15 +17,17 @@ from anabranch.engine.model import JobState
 from anabranch.engine.read_models import JobDetail
 from anabranch.engine.worker.context import Context, NoLink, TaskFacts
 from anabranch.errors import Conflict, InputError
+from anabranch.plugins.zonal.models import Statistic
 from anabranch.plugins.zonal.published import find_polygons, open_layer
 from anabranch.settings import load_settings
 from tests.support.layers import add_layer
-from tests.support.rasters import make_raster
+from tests.support.rasters import hills, make_raster
 from tests.support.stack import Stack, open_stack
 from tests.support.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.postgres
 
+SETTINGS: dict[str, Any] = {"zonal_task_polygons": 2, "raster_tile_min_pixels": 512, "raster_tile_max_pixels": 512}
 BOXES = """
     select gid, st_multi(st_makeenvelope(west, south, east, north, 4326))::geometry(MultiPolygon, 4326) as geom
       from (values (10::bigint, 0, 0, 0.015, 0.01), (20, 0, 0, 0.1, 0.1), (30, 50, 50, 51, 51),
@@ -38,7 +40,7 @@ async def stack(catalog_url: str, tmp_path: Path) -> AsyncIterator[Stack]:
     (tmp_path / "bronze").mkdir()
     async with (
         asyncio.timeout(PATIENCE_SECONDS),
-        open_stack(catalog_url, tmp_path, [], zonal_task_polygons=2) as opened,
+        open_stack(catalog_url, tmp_path, [], **SETTINGS) as opened,
     ):
         yield opened
 
@@ -100,6 +102,42 @@ async def test_v3_c1_statistics_are_exact_and_published_as_a_layer(
         " (item layers/districts, publication 1)."
     )
     assert (properties["datetime"], properties["table:row_count"]) == ("2026-03-21T00:00:00Z", 4)
+
+
+STRIPES = """
+    select n::bigint as gid, st_multi(st_transform(box, 4326))::geometry(MultiPolygon, 4326) as geom
+      from generate_series(0, 4) n,
+           st_makeenvelope(500000 + 1900 * n, 4994000, 502935 + 1900 * n, 5000200, 32633) box
+"""
+
+
+async def test_r2_statistics_of_a_mosaic_are_those_of_one_cog_of_the_same_pixels(
+    stack: Stack, catalog_url: str, tmp_path: Path
+) -> None:
+    """The stripes cross the seams, an empty tile and the borders; the last one is outside."""
+    heights = hills(700, 600)
+    heights[0, :512, 512:] = -9999
+    make_raster(tmp_path / "bronze" / "dem.tif", heights, nodata=-9999)
+    add_layer(catalog_url, "stripes", STRIPES, {}, "MultiPolygon", (15, 45, 16, 46))
+    asked: Any = {"layer": "stripes", "collection": "heights", "statistics": [name.value for name in Statistic]}
+    for tiling in ("always", "never"):
+        published = {"source": "bronze://dem.tif", "collection": "heights", "item_id": tiling, "tiling": tiling}
+        result_of(await stack.run("process_raster", **published))
+        result_of(await stack.run("zonal_stats", **asked, item=tiling, table=tiling))
+    result_of(await stack.run("h3_raster_stats", collection="heights", item="always", resolution=7, table="cells"))
+
+    tiled, whole = (rows(catalog_url, f"select * from geo.{name} order by gid") for name in ("always", "never"))
+    assert tiled == whole
+    assert [bool(row["count"]) for row in whole] == [True, True, True, True, False]
+    (total,) = rows(catalog_url, "select sum(count) as pixels from geo.cells")
+    assert total["pixels"] == pytest.approx((heights > -9999).sum(), rel=1e-4)
+
+    with psycopg.connect(catalog_url) as connection:
+        connection.execute("delete from app.published_files where kind = 'tile'")
+    refused = await stack.run("zonal_stats", **asked, item="always", table="other")
+    assert refused.job.error is not None
+    assert (refused.job.error.code, refused.job.error.node) == ("zonal.kind", "plan")
+    assert "is a mosaic of tiles that the item has not published" in refused.job.error.message
 
 
 async def test_what_can_not_be_measured_is_refused_with_nothing_left(stack: Stack, catalog_url: str) -> None:

@@ -673,7 +673,7 @@ MEASURED = (
 )
 RasterCollection = Annotated[Line, Input(description="The STAC collection of the raster.")]
 RasterId = Annotated[Line, Input(description="The id of the raster's item.")]
-AssetName = Annotated[Line, Input(maximum=63, description="The asset of the item: a COG.")]
+AssetName = Annotated[Line, Input(maximum=63, description="The asset of the item: a COG, or a mosaic of tiles.")]
 BandNumber = Annotated[int, Input(minimum=1, description="The number of the band.")]
 Statistics = Annotated[list[Any], Input(minimum=1, maximum=17, description=f"What is computed: {MEASURED}.")]
 Title = Annotated[Line, Input(maximum=200, description="The title of the item.")]

@@ -1,5 +1,6 @@
 """The documents of a source are found with bounded memory, below its folder and nowhere else."""
 
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -187,6 +188,24 @@ def test_a_file_that_vanishes_from_a_folder_is_refused_alone(tmp_path: Path, bro
     assert isinstance(refused, Refused)
     assert (refused.file, refused.code) == ("bronze://in/b.ndjson", "storage.not_found")
     assert isinstance(last, Record)
+
+
+NESTED = struct.pack("<BII", 1, 7, 1) * 20_000 + struct.pack("<BII", 1, 7, 0)
+CURVE = struct.pack("<BII6d", 1, 8, 3, 0, 0, 1, 1, 2, 0)
+
+
+@pytest.mark.parametrize("wkb", [NESTED, CURVE], ids=["nested", "curve"])
+def test_s7_geometries_that_would_end_the_process_are_unreadable(tmp_path: Path, wkb: bytes) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from anabranch.plugins.stac.ingest.sandbox_functions import write_items
+
+    columns = {"id": ["a"], "geometry": pa.array([wkb]), "assets": ["{}"]}
+    pq.write_table(pa.table(columns), tmp_path / "in.parquet")
+    with pytest.raises(Permanent) as refused:
+        write_items(str(tmp_path / "in.parquet"), str(tmp_path / "out"), 10, lambda *_: None)
+    assert refused.value.code == "ingest.unreadable"
 
 
 @pytest.mark.parametrize("hostile", ["keys", "metadata"])

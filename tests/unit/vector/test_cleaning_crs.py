@@ -1,10 +1,16 @@
 """The CRS of a layer is resolved first, and its operation is reported (R1)."""
 
+from pathlib import Path
+
+import numpy as np
 import pyproj
 import pytest
 import shapely
 
 from anabranch.errors import Permanent
+from anabranch.plugins.vector.convert import convert
+from anabranch.plugins.vector.models import ReadOptions
+from anabranch.plugins.vector.settings import VectorSettings
 from tests.support.vector_batches import clean, make_layer
 
 UTM32_OF_ESRI = (
@@ -79,11 +85,44 @@ def test_r1_values_that_can_only_be_degrees_need_no_crs_but_are_warned_of() -> N
 
 
 @pytest.mark.parametrize(
+    "geometries",
+    [
+        ["POINT(-180 -90)", "POINT(180 90)", "LINESTRING(1 2, 3 4.5)"],
+        ["POINT(1 2)", "POINT(1.5 2)", "POINT EMPTY"],
+        [shapely.Point(np.inf, 1000), "POINT(1 2.5)", None],
+    ],
+)
+@pytest.mark.parametrize("max_rows", [1, 50_000])
+def test_r1_degrees_without_a_crs_may_be_at_the_edge_and_beside_rows_without_coordinates(
+    geometries: list[object], max_rows: int
+) -> None:
+    report = clean(make_layer(geometries, crs=None), max_rows=max_rows).report
+    assert report.crs.found == "values"
+
+
+@pytest.mark.parametrize(("x", "accepted"), [("9", False), ("9.5", True), ("180.5", False)])
+def test_r1_a_file_without_a_crs_is_taken_for_degrees_only_by_its_values(
+    tmp_path: Path, x: str, accepted: bool
+) -> None:
+    path = tmp_path / "wells.csv"
+    path.write_text(f'name,wkt\na,"POINT({x} 52)"\nb,"POINT(10 53)"\n')
+    if accepted:
+        (report,) = convert(path, tmp_path, ReadOptions(), VectorSettings(), None, lambda *_: None).reports
+        assert report.warnings == ("The layer has no CRS; its values are degrees, and EPSG:4326 is used.",)
+    else:
+        with pytest.raises(Permanent) as caught:
+            convert(path, tmp_path, ReadOptions(), VectorSettings(), None, lambda *_: None)
+        assert caught.value.code == "vector.crs_missing"
+
+
+@pytest.mark.parametrize(
     ("geometries", "why"),
     [
         (["POINT(9 52)", "POINT(10 53)"], "all of its coordinates are integers"),
+        (["POINT Z(9 52 0.5)"], "all of its coordinates are integers"),
         ([UTM_POINT], "its coordinates go from 500000 5800000 to"),
         (["POINT(9.5 52.5)", "POINT(200.5 10)"], "its coordinates go from 200.5"),
+        (["POINT(9.5 90.0000001)"], "to 9.5 90.0000001"),
     ],
 )
 def test_r1_a_layer_without_crs_is_refused(geometries: list[str], why: str) -> None:

@@ -1,8 +1,9 @@
 """Handlers of H3 grids and statistics: a connection is open only to read what is published, and to copy rows."""
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from anabranch.engine.worker.context import Context
 from anabranch.engine.worker.handler import handler
@@ -163,10 +164,11 @@ def _name(params: CellStatisticsRequest) -> str:
 def measure_cells(params: MeasureCellsParams, ctx: Context) -> Measured:
     """Compute the statistics of the cells of some parents, and copy those that have data in one burst."""
     work, folder, settings = params.work, sandbox_folder(ctx), ctx.settings(ZonalSettings)
-    raster, area = stage_raster(ctx, work.raster), _require_area(ctx, work)
+    cells: dict[str, Any] = {"area": _require_area(ctx, work), "part": params.part, "resolution": work.resolution}
+    files = stage_raster(ctx, work.raster, partial(SANDBOX.run, ctx, "find_cell_tiles", work_limits(settings), **cells))
     found = SANDBOX.run(
-        ctx, "measure_cells", work_limits(settings), raster=raster, area=area, folder=folder, part=params.part,
-        resolution=work.resolution, wanted=work.wanted, settings=settings,
+        ctx, "measure_cells", work_limits(settings), **files, **cells, folder=folder, wanted=work.wanted,
+        settings=settings,
     )  # fmt: skip
     part = Measured.model_validate(found)
     load_part(ctx, work.layer, params.part.number, part, folder)

@@ -33,6 +33,7 @@ class PinnedRaster(StrictModel):
     address: str
     sha256: str | None
     version: str | None
+    tiled: bool = False  # the file is a mosaic document
 
     @property
     def said(self) -> str:

@@ -1,6 +1,7 @@
 """Handlers of zonal statistics: they find and read what is published, and compute in a sandbox."""
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from psycopg.rows import dict_row
@@ -76,8 +77,12 @@ def measure(params: MeasureParams, ctx: Context) -> Measured:
     """Compute the statistics of some polygons, and copy them into the table."""
     work, folder = params.work, sandbox_folder(ctx)
     polygons = _read_polygons(ctx, work.polygons, params.range)
-    raster = stage_raster(ctx, work.raster)
-    part = run_in_sandbox(ctx, "measure", raster=raster, polygons=polygons, folder=folder, wanted=work.wanted)
+    files = stage_raster(ctx, work.raster, partial(run_in_sandbox, ctx, "find_tiles", polygons=polygons))
+    settings = ctx.settings(ZonalSettings)
+    found = run_in_sandbox(
+        ctx, "measure", **files, polygons=polygons, folder=folder, wanted=work.wanted, settings=settings
+    )
+    part = Measured.model_validate(found)
     load_part(ctx, work.layer, params.range.number, part, folder)
     return part
 

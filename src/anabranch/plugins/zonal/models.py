@@ -4,10 +4,11 @@ from enum import StrEnum
 
 from pydantic import Field
 
+from anabranch.contract.mosaic import Grid, Window
 from anabranch.plugins.vector.models import Column, ColumnType, PartRows
 from anabranch.strict_model import StrictModel
 
-__all__ = ["DEFAULT_STATISTICS", "BandStatistics", "Measured", "Statistic", "columns_of"]
+__all__ = ["DEFAULT_STATISTICS", "BandStatistics", "Measured", "MosaicTiles", "Statistic", "columns_of"]
 
 
 class Statistic(StrEnum):
@@ -42,6 +43,17 @@ class BandStatistics(StrictModel):
 
     band: int = Field(1, ge=1)
     statistics: tuple[Statistic, ...] = Field(DEFAULT_STATISTICS, min_length=1)
+
+
+class MosaicTiles(StrictModel):
+    """Tiles of a mosaic, or those of them that are read: their windows of its grid."""
+
+    grid: Grid
+    windows: tuple[Window, ...]
+
+    def name(self, window: Window) -> str:
+        """The name of the file of a tile, in the folder of those that are read."""
+        return f"{window.row}_{window.column}.tif"
 
 
 class Measured(PartRows):

@@ -1,6 +1,6 @@
 """Polygons in EPSG:4326 where a raster is: in its CRS, and clipped to its surroundings."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import shapely
@@ -12,11 +12,12 @@ from anabranch.geo.boxes import ANTIMERIDIAN, FULL_TURN, GLOBE, Box
 from anabranch.geo.rings import find_extent
 
 if TYPE_CHECKING:
-    from rasterio.io import DatasetReader
+    from affine import Affine
+    from rasterio.coords import BoundingBox
 
     from anabranch.plugins.vector.models import Geometries
 
-__all__ = ["place", "require_north_up"]
+__all__ = ["RasterGrid", "place", "require_north_up"]
 
 # A straight side in degrees is a curve in other CRSs: at this length it deviates by about a metre.
 MAX_SIDE_DEGREES = 0.1
@@ -25,7 +26,18 @@ WGS84 = CRS.from_epsg(4326)
 LAPS = (-1, 0, 1)
 
 
-def require_north_up(raster: "DatasetReader") -> None:
+class RasterGrid(Protocol):
+    """Where the pixels of a raster are: of an open file, or of a mosaic."""
+
+    crs: Any  # rasterio has no types
+    transform: "Affine"
+    width: int
+    height: int
+    count: int
+    bounds: "BoundingBox"
+
+
+def require_north_up(raster: RasterGrid) -> None:
     """Refuse a raster whose pixels are no upright boxes of a CRS."""
     grid = raster.transform
     if raster.crs is None or grid.b != 0 or grid.d != 0 or grid.a <= 0 or grid.e >= 0:
@@ -36,7 +48,7 @@ def require_north_up(raster: "DatasetReader") -> None:
         )
 
 
-def place(geometry: "Geometries", raster: "DatasetReader") -> "Geometries":
+def place(geometry: "Geometries", raster: RasterGrid) -> "Geometries":
     """The polygons in the raster's CRS; None for those that are nowhere near it."""
     set_network_enabled(active=False)
     crs = CRS.from_wkt(raster.crs.to_wkt())

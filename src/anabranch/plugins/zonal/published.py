@@ -1,6 +1,6 @@
 """Finds and reads what a job computes from: the raster and the layer that readers see when it begins."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
@@ -8,22 +8,26 @@ from typing import Any
 
 from psycopg import Connection, sql
 from psycopg.rows import dict_row
+from pydantic import ValidationError
 
+from anabranch.contract.mosaic import MosaicDocument
 from anabranch.engine.worker.context import Context
 from anabranch.errors import Conflict, NotFound, Permanent
 from anabranch.plugins.stac.facts import Source
 from anabranch.plugins.vector.derived import LayerFacts
 from anabranch.plugins.vector.tables.load import find_layer
 from anabranch.plugins.zonal.handler_models import PinnedLayer, PinnedRaster
+from anabranch.plugins.zonal.models import MosaicTiles
 from anabranch.sql_files import read_statements
 from anabranch.storage.addresses import parse_address
 
 __all__ = ["SQL", "find_polygons", "find_raster", "layer_query", "open_layer", "raster_facts", "stage_raster"]
 
 SQL = Path(__file__).with_name("statements.sql")
-COG_KINDS = ("cog", "raster")
+COG_KINDS, MOSAIC = ("cog", "raster"), "mosaic"
 TIMES = ("datetime", "start_datetime", "end_datetime")
 SOFTWARE = ("exactextract", "pyproj", "rasterio", "shapely")
+FindTiles = Callable[..., Any]  # of the sandbox, which returns JSON
 
 
 def find_raster(ctx: Context, collection: str, item: str, asset: str) -> tuple[PinnedRaster, dict[str, Any]]:
@@ -36,22 +40,31 @@ def find_raster(ctx: Context, collection: str, item: str, asset: str) -> tuple[P
         known = ", ".join(sorted(found["document"]["assets"])) if found else ""
         remedy = f"Give one of its assets: {known}." if found else "`anabranch items list` shows what is published."
         raise NotFound("zonal.no_asset", what, remedy=remedy)
-    if found["kind"] not in COG_KINDS:
-        raise Permanent(
-            f"asset {asset} of {collection}/{item} is no single raster but {_name_kind(found)}",
-            code="zonal.kind",
-            remedy="Give the `asset` of a COG; publish a mosaic as one COG, or a part of it.",
-        )
-    document = found.pop("document")
+    kind, document, published = found.pop("kind"), found.pop("document"), set(found.pop("published"))
+    if kind not in (*COG_KINDS, MOSAIC):
+        what = f"of the kind {kind}" if kind else "at an address elsewhere"
+        raise _no_raster(f"asset {asset} of {collection}/{item} is no raster but {what}")
     found["publication"] = found.pop("number")
-    del found["kind"]
-    return PinnedRaster(collection=collection, item=item, asset=asset, **found), document
+    raster = PinnedRaster(collection=collection, item=item, asset=asset, tiled=kind == MOSAIC, **found)
+    if raster.tiled and not published.issuperset(_list_files(_read_mosaic(ctx, raster))):
+        raise _no_raster(f"asset {asset} of {collection}/{item} is a mosaic of tiles that the item has not published")
+    return raster, document
 
 
-def _name_kind(found: dict[str, Any]) -> str:
-    if found["kind"] == "mosaic":
-        return "a mosaic of tiles"
-    return f"of the kind {found['kind']}" if found["kind"] else "at an address elsewhere"
+def _no_raster(what: str) -> Permanent:
+    remedy = "Give the `asset` of a raster that `process_raster` published."
+    return Permanent(what, code="zonal.kind", remedy=remedy)
+
+
+def _read_mosaic(ctx: Context, raster: PinnedRaster) -> MosaicDocument:
+    try:
+        return MosaicDocument.model_validate_json(_stage(ctx, raster).read_bytes())
+    except ValidationError as error:
+        raise _no_raster(f"asset {raster.asset} of {raster.collection}/{raster.item} is no mosaic document") from error
+
+
+def _list_files(document: MosaicDocument) -> set[str]:
+    return {document.overview.address, *(tile.address for tile in document.tiles)}
 
 
 def raster_facts(raster: PinnedRaster, document: dict[str, Any], title: str | None, description: str) -> LayerFacts:
@@ -64,8 +77,25 @@ def raster_facts(raster: PinnedRaster, document: dict[str, Any], title: str | No
     })  # fmt: skip
 
 
-def stage_raster(ctx: Context, raster: PinnedRaster) -> Path:
-    """The file, brought to this machine once, as it was published."""
+def stage_raster(ctx: Context, raster: PinnedRaster, find_tiles: FindTiles) -> dict[str, Path | MosaicTiles]:
+    """The files as they were published, each brought to this machine once, as arguments of functions in the sandbox.
+
+    Of a mosaic, these are the overview, and the tiles that `find_tiles` chooses.
+    """
+    if not raster.tiled:
+        return {"raster": _stage(ctx, raster)}
+    document, folder = _read_mosaic(ctx, raster), ctx.scratch / "tiles"
+    folder.mkdir()
+    overview = ctx.storage.stage(document.overview.address, document.overview.sha256).path
+    every = MosaicTiles(grid=document.grid, windows=tuple(tile.window for tile in document.tiles))
+    chosen = MosaicTiles.model_validate(find_tiles(raster=overview, mosaic=every, tiles=folder))
+    for tile in document.tiles:
+        if tile.window in chosen.windows:
+            ctx.storage.stage(tile.address, tile.sha256).path.replace(folder / chosen.name(tile.window))
+    return {"raster": overview, "mosaic": chosen, "tiles": folder}
+
+
+def _stage(ctx: Context, raster: PinnedRaster) -> Path:
     return ctx.storage.stage(raster.address, raster.sha256, tag=raster.version).path
 
 

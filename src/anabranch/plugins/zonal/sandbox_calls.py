@@ -1,12 +1,12 @@
 """Calls of the functions on polygons and rasters in a sandbox, for the handlers."""
 
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel
 
 from anabranch.engine.worker.context import Context
 from anabranch.geo.gdal_environment import closed_environment
-from anabranch.plugins.zonal.models import Measured
 from anabranch.plugins.zonal.settings import ZonalSettings
 from anabranch.sandbox.handler_calls import HandlerSandbox, WorkLimits, sandbox_folder
 
@@ -27,7 +27,6 @@ def work_limits(settings: ZonalSettings) -> WorkLimits:
     return WorkLimits(settings.zonal_memory_mb, settings.zonal_cpu_seconds, settings.zonal_file_mb)
 
 
-def run_in_sandbox(ctx: Context, name: str, **arguments: BaseModel | Path) -> Measured:
+def run_in_sandbox(ctx: Context, name: str, **arguments: BaseModel | Path) -> Any:  # its result, as JSON
     """Call a function of `sandbox_functions`; it can read the files it is given, and write below `sandbox_folder`."""
-    settings = ctx.settings(ZonalSettings)
-    return Measured.model_validate(SANDBOX.run(ctx, name, work_limits(settings), settings=settings, **arguments))
+    return SANDBOX.run(ctx, name, work_limits(ctx.settings(ZonalSettings)), **arguments)

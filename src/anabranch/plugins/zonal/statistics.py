@@ -16,7 +16,8 @@ from exactextract.raster import RasterioRasterSource
 from exactextract.writer import Writer
 
 from anabranch.errors import Permanent
-from anabranch.plugins.zonal.models import BandStatistics, Statistic
+from anabranch.plugins.zonal.models import BandStatistics, MosaicTiles, Statistic
+from anabranch.plugins.zonal.mosaic import MosaicRaster
 from anabranch.plugins.zonal.placement import place, require_north_up
 
 if TYPE_CHECKING:
@@ -24,10 +25,11 @@ if TYPE_CHECKING:
     from rasterio.io import DatasetReader
 
     from anabranch.plugins.vector.models import Geometries
+    from anabranch.plugins.zonal.placement import RasterGrid
 
     Mask = npt.NDArray[np.bool_]
 
-__all__ = ["Measures", "Progress", "measure"]
+__all__ = ["Measures", "Progress", "find_tiles", "measure"]
 
 MB = 2**20
 BYTES_PER_CELL = 64  # of all arrays that exactextract holds of a cell at once
@@ -47,10 +49,33 @@ class Measures:
     without_data: "Mask"
 
 
-def measure(path: Path, geometry: "Geometries", wanted: BandStatistics, memory_mb: int, progress: Progress) -> Measures:
+def open_raster(path: Path, mosaic: MosaicTiles | None, tiles: Path | None) -> "DatasetReader | MosaicRaster":
+    """A COG; or, of a mosaic, whose overview is at the path, the tiles in a folder as one raster."""
+    raster = MosaicRaster(path, mosaic, tiles) if mosaic and tiles else rasterio.open(path, driver="GTiff")
+    require_north_up(raster)
+    return raster
+
+
+def find_tiles(path: Path, mosaic: MosaicTiles, tiles: Path, geometry: "Geometries") -> MosaicTiles:
+    """Those tiles of a mosaic that polygons in EPSG:4326 touch."""
+    with open_raster(path, mosaic, tiles) as raster:
+        placed = place(geometry, raster)
+    boxes = shapely.box(*np.array([mosaic.grid.bounds(window) for window in mosaic.windows]).T)
+    _, touched = shapely.STRtree(boxes).query(placed, predicate="intersects")
+    return mosaic.model_copy(update={"windows": tuple(mosaic.windows[number] for number in np.unique(touched))})
+
+
+def measure(
+    path: Path,
+    geometry: "Geometries",
+    wanted: BandStatistics,
+    memory_mb: int,
+    progress: Progress,
+    mosaic: MosaicTiles | None = None,
+    tiles: Path | None = None,
+) -> Measures:
     """The statistics of polygons in EPSG:4326; those outside the raster have a count of 0 and no other."""
-    with rasterio.open(path, driver="GTiff") as raster:
-        require_north_up(raster)
+    with open_raster(path, mosaic, tiles) as raster:
         _require_band(raster, wanted.band)
         placed = place(geometry, raster)
         inside = shapely.intersects(shapely.box(*raster.bounds), placed)
@@ -64,7 +89,7 @@ def measure(path: Path, geometry: "Geometries", wanted: BandStatistics, memory_m
     return Measures(pa.record_batch(columns), ~inside, inside & (counts == 0))
 
 
-def _require_band(raster: "DatasetReader", band: int) -> None:
+def _require_band(raster: "RasterGrid", band: int) -> None:
     if band > raster.count:
         raise Permanent(
             f"the raster has {raster.count} bands, and no band {band}",
@@ -74,14 +99,14 @@ def _require_band(raster: "DatasetReader", band: int) -> None:
 
 
 def _extract(
-    raster: "DatasetReader",
+    raster: "DatasetReader | MosaicRaster",
     band: int,
     names: Sequence[Statistic],
     geometry: "Geometries",
     memory_mb: int,
     progress: Progress,
 ) -> "npt.NDArray[np.float64]":
-    source = RasterioRasterSource(raster, band)
+    source = raster.read_band(band) if isinstance(raster, MosaicRaster) else RasterioRasterSource(raster, band)
     operations = [_operation(name, source) for name in names]
     rows: list[list[float]] = []
     for start in range(0, len(geometry), BATCH_POLYGONS):

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import shapely
 
 from anabranch.errors import Permanent
+from anabranch.geo.wkb_depth import is_too_deep
 from anabranch.plugins.stac.item import write_time
 
 __all__ = ["warm_up", "write_items"]
@@ -18,6 +19,9 @@ BATCH_ROWS = 200
 TOP_LEVEL = ("type", "stac_version", "stac_extensions", "id", "collection", "geometry", "bbox", "links", "assets")
 SIDES = ("xmin", "ymin", "zmin", "xmax", "ymax", "zmax")
 METADATA_KEYS = (b"stac-geoparquet", b"stac:collections")
+UNREADABLE = (
+    pa.ArrowException, OSError, ValueError, TypeError, RecursionError, NotImplementedError, shapely.errors.ShapelyError
+)  # fmt: skip
 Row = dict[str, Any]  # of a file's own columns
 Progress = Callable[[float, float | None, str], None]
 
@@ -33,7 +37,7 @@ def write_items(source: str, target: str, max_items: int, progress: Progress) ->
         with pq.ParquetFile(source, memory_map=False, pre_buffer=False) as file, open(target, "wb") as lines:  # noqa: PTH123
             _check(file, max_items)
             return _write(file, lines, progress)
-    except (pa.ArrowException, OSError, ValueError, TypeError, RecursionError, shapely.errors.ShapelyError) as error:
+    except UNREADABLE as error:
         if isinstance(error, OSError) and error.errno:
             raise
         raise _unreadable(str(error)) from error
@@ -113,6 +117,8 @@ def _plain(value: Any) -> Any:  # any value of Arrow's, as JSON
 def _geometry(value: Any) -> Any:  # GeoJSON
     """GeoJSON of WKB, or of text that is GeoJSON already."""
     if isinstance(value, bytes):
+        if is_too_deep(value):
+            raise ValueError("the collections of a geometry are nested too deep")
         return json.loads(shapely.to_geojson(shapely.from_wkb(value)))
     return _plain(value)
 

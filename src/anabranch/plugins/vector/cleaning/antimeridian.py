@@ -24,6 +24,7 @@ Locate = Callable[["Floats"], "Floats"]
 NOISE_DEGREES = 1e-9
 # An upright rectangle with corners only may be a wide one as well as a narrow one across the antimeridian.
 MAX_RECTANGLE_WIDTH, MAX_RECTANGLE_HEIGHT = 60.0, 90.0
+MAX_SIDE_AROUND_POLE, MIN_LATITUDE_AROUND_POLE = 90.0, 45.0
 
 
 def wrap_points(lons: "Floats") -> "Floats":
@@ -36,7 +37,7 @@ def cut(geometry: shapely.Geometry, source: shapely.Geometry | None, locate: Loc
 
     Of a projected layer, `source` is the geometry in its own CRS, and `locate` converts that to degrees: they show
     which way a long side goes. In degrees nothing shows it, and sides go the shorter way, unless that leaves no area,
-    or goes around the Earth, or the polygon is a rectangle of the size of the world.
+    or goes around the Earth but around no pole, or the polygon is a rectangle of the size of the world.
     """
     parts = shapely.get_parts(geometry)
     sources = shapely.get_parts(source) if source is not None else [None] * len(parts)
@@ -117,17 +118,27 @@ def _crosses(ring: "Floats", unrolled: "Floats", *, is_ring: bool) -> bool:
     if unrolled is ring:
         return False
     width, height = np.ptp(unrolled[:, :2], axis=0)
-    if width < NOISE_DEGREES or (is_ring and _winds(unrolled)):
+    if width < NOISE_DEGREES or (is_ring and _winds(unrolled) and not _surrounds_pole(ring)):
         return False
     corners = np.unique(ring[:, :2], axis=0)
     is_rectangle = is_ring and len(corners) == 4 and all(len(np.unique(axis)) == 2 for axis in corners.T)
     return not is_rectangle or (width <= MAX_RECTANGLE_WIDTH and height < MAX_RECTANGLE_HEIGHT)
 
 
+def _surrounds_pole(ring: "Floats") -> bool:
+    """Whether a ring in degrees goes around a pole: far from the equator, and with one long side, where it crosses.
+
+    A side from -180 to 180 is the edge of a map; a ring with several long sides is drawn on one.
+    """
+    sides, lats = np.sort(np.abs(np.diff(ring[:, 0]))), ring[:, 1] * np.sign(ring[0, 1])
+    crosses_once = ANTIMERIDIAN < sides[-1] < FULL_TURN - NOISE_DEGREES and sides[-2] < MAX_SIDE_AROUND_POLE
+    return bool(crosses_once and lats.min() >= MIN_LATITUDE_AROUND_POLE)
+
+
 def _find_pole(ring: "Floats", source: "Floats | None") -> float:
     """The latitude of the pole inside a ring around it: what is inside lies on the left of a ring to the left."""
     if source is None:
-        return POLE
+        return float(np.copysign(POLE, ring[0, 1]))
     to_the_left = np.sum(source[:-1, 0] * source[1:, 1] - source[1:, 0] * source[:-1, 1]) > 0
     return POLE if (_winds(ring) > 0) == bool(to_the_left) else -POLE
 

@@ -8,6 +8,7 @@ import shapely
 from anabranch.errors import Permanent
 from anabranch.geo.boxes import ANTIMERIDIAN, FULL_TURN, POLE
 from anabranch.plugins.vector.cleaning.antimeridian import NOISE_DEGREES, cut, wrap_points
+from anabranch.plugins.vector.cleaning.bends import bend, is_wide, snap_to_poles
 from anabranch.plugins.vector.cleaning.crs import missing_crs
 from anabranch.plugins.vector.cleaning.reprojection import Reprojection, is_inside
 from anabranch.plugins.vector.cleaning.rows import Rows
@@ -41,11 +42,13 @@ class Placement:
         """Reproject rows, drop those that are not on the globe, and cut those that cross the antimeridian."""
         source, index = _read_coordinates(rows)
         self._rows += len(rows)
-        if self._guessed:
+        if self._guessed and len(rows):
             self._check_guess(source)
         degrees = self._reprojection.to_degrees(source[:, :2])
         self._look_for_swapped(source, degrees, index)
         degrees, index = self._drop_outside(rows, source, degrees, index)
+        if not self._reprojection.is_geographic:
+            degrees, index = self._bend(rows, degrees, index)
         self._reprojection.remember(degrees)
         if len(rows):
             self._move(rows, degrees, index)
@@ -81,7 +84,7 @@ class Placement:
     def _check_guess(self, source: "Floats") -> None:
         (west, south), (east, north) = source[:, :2].min(axis=0).tolist(), source[:, :2].max(axis=0).tolist()
         if max(-west, east) > ANTIMERIDIAN or max(-south, north) > POLE:
-            raise missing_crs(f"its coordinates go from {west:.9g} {south:.9g} to {east:.9g} {north:.9g}")
+            raise missing_crs(f"its coordinates go from {west:.12g} {south:.12g} to {east:.12g} {north:.12g}")
         self._has_fractions = self._has_fractions or bool((source[:, :2] % 1 != 0).any())
 
     def _look_for_swapped(self, source: "Floats", degrees: "Floats", index: "Integers") -> None:
@@ -114,6 +117,22 @@ class Placement:
         left = rows.drop(outside, "out_of_range", lambda place: _describe(source[firsts[place]]))
         kept = left[index]
         return degrees[kept], (np.cumsum(left) - 1)[index[kept]]
+
+    def _bend(self, rows: Rows, degrees: "Floats", index: "Integers") -> tuple["Floats", "Integers"]:
+        """Give vertices to rows with sides that span many degrees, where these are not straight in degrees."""
+        places = np.unique(index[1:][is_wide(degrees) & (np.diff(index) == 0)])
+        changed = np.zeros(len(rows), bool)
+        for place in places[shapely.get_dimensions(rows.geometry[places]) > 0]:
+            before = rows.geometry[place]
+            rows.geometry[place] = bend(before, self._reprojection.to_degrees, self._reprojection.poles)
+            changed[place] = not rows.geometry[place].equals_exact(before)
+        if not changed.any():
+            return degrees, index
+        rows.change(changed, "vertices_added")
+        source, index = _read_coordinates(rows)
+        degrees = self._reprojection.to_degrees(source[:, :2])
+        degrees[:, 1] = np.where(changed[index], snap_to_poles(degrees[:, 1]), degrees[:, 1])
+        return degrees, index
 
     def _move(self, rows: Rows, degrees: "Floats", index: "Integers") -> None:
         lons, lats = degrees[:, 0], degrees[:, 1]

@@ -12,7 +12,7 @@ from pyproj.network import set_network_enabled  # type: ignore[attr-defined]  # 
 from pyproj.transformer import AreaOfInterest, TransformerGroup
 
 from anabranch.errors import Permanent
-from anabranch.geo.boxes import FULL_TURN, Box
+from anabranch.geo.boxes import FULL_TURN, POLE, Box
 from anabranch.plugins.vector.cleaning.crs import WGS84, SourceCrs
 from anabranch.plugins.vector.models import CrsReport
 
@@ -26,6 +26,7 @@ __all__ = ["Reprojection", "is_inside"]
 
 # How far a position may be from itself after a round trip, as a share of its coordinates: else it is not on Earth.
 ROUND_TRIP_TOLERANCE = 1e-3
+POLE_TOLERANCE = 1e-6  # in units of the CRS
 
 
 class Reprojection:
@@ -41,6 +42,7 @@ class Reprojection:
         self._safe: Box | None = None if self.is_geographic else _find_safe_box(self._transformer, crs)
         self._bounds: Box | None = None
         self.area = _find_area(crs)
+        self.poles = [] if self.is_geographic else _find_poles(self._transformer)
 
     def to_degrees(self, points: "Floats") -> "Floats":
         """Longitudes and latitudes; infinite for positions that are not on Earth."""
@@ -114,6 +116,18 @@ def _make_transformer(crs: CRS) -> Transformer:
             code="vector.crs_kind",
             remedy="Give the code of a projected or geographic CRS of the Earth, like EPSG:25832, as `crs`.",
         ) from error
+
+
+def _find_poles(transformer: Transformer) -> list["Floats"]:
+    """The poles in the CRS's own coordinates, as far as each is one point there."""
+    found = []
+    for lat in (-POLE, POLE):
+        with np.errstate(all="ignore"):
+            x, y = transformer.transform([0.0, 90.0], [lat, lat], direction=TransformDirection.INVERSE)
+        points = np.stack([x, y], axis=1)
+        if np.isfinite(points).all() and np.abs(points[0] - points[1]).max() < POLE_TOLERANCE:
+            found.append(points[0])
+    return found
 
 
 def _find_area(crs: CRS) -> Box | None:

@@ -7,6 +7,8 @@ import numpy as np
 import pyarrow.compute as pc
 import shapely
 
+from anabranch.geo.wkb_depth import MAX_FLAT_BYTES, is_too_deep
+
 if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
@@ -15,13 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["name_kind", "parse_wkb", "read_wkb"]
 
-# GEOS calls itself for each level, and a stack holds some thousands of these calls.
-MAX_DEPTH = 100
 HEADER_BYTES = 9
-EWKB_Z, EWKB_M, EWKB_SRID = 0x80000000, 0x40000000, 0x20000000
-POINT, LINE, POLYGON = 1, 2, 3
-CIRCULAR, TRIANGLE = 8, 17  # as lines and polygons are written
-PARENTS = frozenset({4, 5, 6, 7, 9, 10, 11, 12, 15, 16})  # kinds whose parts are geometries
 _UNREADABLE = {
     8: "CircularString", 9: "CompoundCurve", 10: "CurvePolygon", 11: "MultiCurve", 12: "MultiSurface", 13: "Curve",
     14: "Surface", 15: "PolyhedralSurface", 16: "TIN", 17: "Triangle",
@@ -44,7 +40,7 @@ def parse_wkb(column: "pa.Array", on_invalid: str = "ignore") -> "Geometries":
     """The geometries of WKB; None where it is null, unreadable or nested too deep."""
     wkb = column.to_numpy(zero_copy_only=False)
     for place in np.flatnonzero(_may_be_deep(column)):
-        if _is_too_deep(wkb[place]):
+        if is_too_deep(wkb[place]):
             wkb[place] = b""
     return _parse(wkb, on_invalid)
 
@@ -73,43 +69,4 @@ def _parse_one(wkb: bytes | None, on_invalid: str) -> shapely.Geometry | None:
 
 def _may_be_deep(column: "pa.Array") -> "npt.NDArray[np.bool_]":
     lengths = pc.fill_null(pc.binary_length(column), 0).to_numpy(zero_copy_only=False)
-    return np.asarray(lengths > MAX_DEPTH * HEADER_BYTES)
-
-
-def _is_too_deep(wkb: bytes) -> bool:
-    """Whether collections are within collections too often; False also for what is no WKB, which GEOS refuses."""
-    position, left = 0, [1]
-    try:
-        while left:
-            if left[-1] == 0:
-                left.pop()
-                continue
-            left[-1] -= 1
-            position, parts = _skip(wkb, position)
-            left += [parts] if parts else []
-            if len(left) > MAX_DEPTH:
-                return True
-    except (struct.error, IndexError):
-        pass
-    return False
-
-
-def _skip(wkb: bytes, position: int) -> tuple[int, int]:
-    """Where the coordinates of the geometry at a position end, and how many geometries follow that are parts of it."""
-    order = "<" if wkb[position] else ">"
-    (code,) = struct.unpack_from(f"{order}I", wkb, position + 1)
-    dimensions = 2 + bool(code & EWKB_Z) + bool(code & EWKB_M) + (0, 1, 1, 2)[min(code % 0x10000 // 1000, 3)]
-    kind, size = code % 0x10000 % 1000, 8 * dimensions
-    position += 9 if code & EWKB_SRID else 5
-    if kind == POINT:
-        return position + size, 0
-    (count,) = struct.unpack_from(f"{order}I", wkb, position)
-    position += 4
-    if kind in (LINE, CIRCULAR):
-        return position + count * size, 0
-    if kind in (POLYGON, TRIANGLE):
-        for _ in range(count):
-            (points,) = struct.unpack_from(f"{order}I", wkb, position)
-            position += 4 + points * size
-        return position, 0
-    return (position, count) if kind in PARENTS else (len(wkb), 0)
+    return np.asarray(lengths > MAX_FLAT_BYTES)

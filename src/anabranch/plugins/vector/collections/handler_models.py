@@ -16,11 +16,15 @@ WorkFile = dict[str, JsonValue]  # as ctx.work.put returns it
 
 
 class ListedFile(StrictModel):
-    """A file of the set, and the name that its table begins with; one that can't be used has the reason."""
+    """A file of the set, and the name that its table begins with; one that can't be used has the reason.
+
+    `tag` is the version that was listed: another one is `source.changed`.
+    """
 
     source: str
     table: str
     size: int = 0
+    tag: str | None = None
     failure: Failure | None = None
 
 

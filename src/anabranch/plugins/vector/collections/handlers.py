@@ -82,7 +82,8 @@ def _check_count(params: CollectionRequest, count: int, most: int) -> None:
 
 def _describe(source: str, table: str, ctx: Context) -> ListedFile:
     try:
-        return ListedFile(source=source, table=table, size=ctx.storage.stat(source).size)
+        found = ctx.storage.stat(source)
+        return ListedFile(source=source, table=table, size=found.size, tag=found.tag)
     except AnabranchError as error:
         return ListedFile(source=source, table=table, failure=_blame(error, ctx))
 
@@ -111,6 +112,7 @@ def _clean(params: CleanFileParams, ctx: Context) -> CleanedFile:
     request = VectorRequest(source=file.source, table=file.table, **params.model_dump(exclude={"file"}))
     try:
         plan = preflight(request, ctx)
+        plan = plan.model_copy(update={"tag": file.tag or plan.tag})
         cleaned = validate_and_clean(CleanParams(plan=plan, **request.model_dump()), ctx)
     except AnabranchError as error:
         return CleanedFile(file=file, failure=_blame(error, ctx))
