@@ -14,7 +14,7 @@ from anabranch.plugins.vector.tables.binary_arrays import offsets_of
 from anabranch.plugins.vector.tables.copy_format import HEADER, TRAILER, encode_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import BinaryIO
 
     from anabranch.plugins.vector.models import Column, Geometries, Rows
@@ -69,13 +69,15 @@ class ChunkWriter:
         *,
         first_gid: int = 1,
         keep_numbers: bool = False,
+        chunk_ended: "Callable[[WrittenRows], None] | None" = None,
     ) -> None:
         """Files are `{name}-00000.copy` and so on; one grows past `chunk_bytes` only by a row that is larger.
 
-        Rows are numbered from `first_gid`, or with `keep_numbers` keep those that their batches give.
+        Rows are numbered from `first_gid`, or with `keep_numbers` keep those that their batches give. `chunk_ended` is
+        called with what was written so far when a file is complete; the types may be those of later rows, too.
         """
         self._folder, self._name, self._columns, self._chunk_bytes = folder, name, columns, chunk_bytes
-        self._first_gid, self._keep_numbers = first_gid, keep_numbers
+        self._first_gid, self._keep_numbers, self._chunk_ended = first_gid, keep_numbers, chunk_ended
         self._chunks: list[str] = []
         self._chunk_rows: list[int] = []
         self._sha256 = hashlib.sha256()
@@ -100,6 +102,9 @@ class ChunkWriter:
     def close(self) -> WrittenRows:
         """End the last file."""
         self._end_chunk()
+        return self._written()
+
+    def _written(self) -> WrittenRows:
         bounds = None if np.isnan(self._bounds).any() else tuple(self._bounds.tolist())
         return WrittenRows(
             rows=sum(self._chunk_rows), bounds=bounds, has_z=self._has_z,
@@ -140,6 +145,8 @@ class ChunkWriter:
             self._put(TRAILER)
             self._file.close()
             self._file = None
+            if self._chunk_ended:
+                self._chunk_ended(self._written())
 
     def _put(self, data: "bytes | memoryview") -> None:
         assert self._file is not None  # noqa: S101 - for the type checker
