@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
 
+    from anabranch.plugins.vector.cleaning.plain_points import PlainPoints
+
     Rows = npt.NDArray[np.int64]
     Geometries = npt.NDArray[np.object_]
 
@@ -248,12 +250,12 @@ class SourceLayer:
 
 @dataclass(frozen=True)
 class CleanBatch:
-    """Rows of one table: geometries in EPSG:4326 as shapely has them, and the attributes in the table's columns.
+    """Rows of one table: geometries in EPSG:4326 as shapely has them, or plain points, and the table's attributes.
 
     Single lines and polygons become multi ones when they are written: that costs much less than making such objects.
     """
 
     family: Family
     rows: "Rows"
-    geometry: "Geometries"
+    geometry: "Geometries | PlainPoints"
     attributes: "pa.RecordBatch"

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import shapely
 
+from anabranch.plugins.vector.cleaning.plain_points import PlainPoints
 from anabranch.plugins.vector.models import CleanBatch, Family, PartRows
 from anabranch.plugins.vector.tables.binary_arrays import offsets_of
 from anabranch.plugins.vector.tables.copy_format import HEADER, TRAILER, encode_rows
@@ -16,6 +17,8 @@ from anabranch.plugins.vector.tables.copy_format import HEADER, TRAILER, encode_
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import BinaryIO
+
+    import numpy.typing as npt
 
     from anabranch.plugins.vector.models import Column, Geometries, Rows
 
@@ -112,12 +115,19 @@ class ChunkWriter:
             chunks=tuple(self._chunks), chunk_rows=tuple(self._chunk_rows), sha256=self._sha256.hexdigest(),
         )  # fmt: skip
 
-    def _note(self, geometry: "Geometries") -> None:
-        left, bottom, right, top = shapely.total_bounds(geometry)
-        self._bounds[:2] = np.fmin(self._bounds[:2], [left, bottom])
-        self._bounds[2:] = np.fmax(self._bounds[2:], [right, top])
+    def _note(self, geometry: "Geometries | PlainPoints") -> None:
+        if isinstance(geometry, PlainPoints):
+            self._extend(geometry.xy.min(axis=0), geometry.xy.max(axis=0))
+            self._types.add(GEOMETRY_TYPES.index("Point"))
+            return
+        bounds = shapely.total_bounds(geometry)
+        self._extend(bounds[:2], bounds[2:])
         self._types.update(np.flatnonzero(np.bincount(shapely.get_type_id(geometry))).tolist())
         self._has_z |= bool(shapely.has_z(geometry).any())
+
+    def _extend(self, least: "npt.NDArray[np.float64]", most: "npt.NDArray[np.float64]") -> None:
+        self._bounds[:2] = np.fmin(self._bounds[:2], least)
+        self._bounds[2:] = np.fmax(self._bounds[2:], most)
 
     def _write_rows(self, offsets: "np.ndarray[tuple[int], np.dtype[np.int64]]", data: pa.Buffer) -> None:
         first = 0
