@@ -107,7 +107,7 @@ def check_layer(path: Path, crs: str, report: LayerReport, tables: list[CleanedT
     assert kept.sum() == report.written + lost, report.dropped
     differing = 0
     for table in tables:
-        rows = [batch for name in table.chunks for batch in read_rows(folder / name, table.columns)]
+        rows = [batch for path in sorted(folder.glob(f"{table.key}-*")) for batch in read_rows(path, table.columns)]
         written = pa.Table.from_batches(rows)
         mine = kept & (shapely.get_dimensions(shapes) == DIMENSIONS[table.family]) if len(tables) > 1 else kept
         if lost:

@@ -102,8 +102,8 @@ def test_ts2_what_it_prints_comes_as_one_line_of_text(
 
 @pytest.mark.parametrize(
     "text",
-    ["}\n", "[]\n", "7\n", "{}\n", '{"error": 1}\n', '{"progress": 1}\n', '{"progress": ["a", {}, 2]}\n',
-     '{"progress": [NaN, 1, ""]}\n', '{"result": Infinity}\n', "[" * 100_000 + "\n",
+    ["}\n", "[]\n", "7\n", "{}\n", '{"error": 1}\n', '{"sent": 1}\n', '{"progress": 1}\n',
+     '{"progress": ["a", {}, 2]}\n', '{"progress": [NaN, 1, ""]}\n', '{"result": Infinity}\n', "[" * 100_000 + "\n",
      '{"result": ' + "9" * 9_999 + "}\n"],
     ids=lambda text: text[:20].strip(),
 )  # fmt: skip

@@ -42,6 +42,22 @@ def test_a_function_returns_and_reports_its_progress(run: Any) -> None:
     assert reported == [(1, 2, "adding")]
 
 
+def test_a_function_sends_values_while_it_runs(run: Any) -> None:
+    received: list[Any] = []
+    values = [1, {"a": None}, "x" * 100_000]
+    assert run("send_each", arguments={"values": values}, receive=received.append) == 3
+    assert received == values
+
+
+def test_an_error_of_the_receiver_ends_the_call(run: Any) -> None:
+    def refuse(value: Any) -> None:
+        raise Permanent(f"{value} is refused")
+
+    with pytest.raises(Permanent, match="1 is refused"):
+        run("send_each", arguments={"values": [1, 2]}, receive=refuse)
+    assert run("add", arguments={"a": 2, "b": 3}) == 5
+
+
 def test_each_call_has_a_process_of_its_own(run: Any) -> None:
     first, second = run("show"), run("show")
     assert first["server"] == second["server"]

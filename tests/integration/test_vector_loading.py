@@ -3,6 +3,7 @@
 import asyncio
 import os
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ from anabranch.engine.model import Claim, Ended
 from anabranch.engine.worker.context import Context, NoLink, TaskFacts
 from anabranch.errors import Interrupted, NotFound, Permanent
 from anabranch.plugins.vector.handler_models import Chunk, StagedTable
-from anabranch.plugins.vector.models import CleanedTable, ColumnType, Family
+from anabranch.plugins.vector.models import ColumnType, Family, TableShape, WrittenChunk
+from anabranch.plugins.vector.tables.chunk_copier import ChunkCopier
 from anabranch.plugins.vector.tables.chunk_writer import WrittenRows
 from anabranch.plugins.vector.tables.load import copy_chunk, finish_table, make_table
 from anabranch.settings import load_settings
@@ -25,7 +27,10 @@ from tests.support.waiting import wait_until_async
 pytestmark = pytest.mark.postgres
 
 TABLE = "towns_12345678"
+KEY = "layer0-point"
 COLUMNS = columns_of(ColumnType.BIGINT)
+POINTS = TableShape(geometry_type="Point", has_z=False, columns=COLUMNS)
+MIXED = TableShape(geometry_type="MultiPoint", mixed=True, has_z=False, columns=COLUMNS)
 CHUNK_BYTES = 150  # two rows
 COPYING = "select count(*) from pg_stat_progress_copy where datname = current_database()"
 WAITING_FOR_COMMIT = (
@@ -56,25 +61,26 @@ class Loading:
 
     def make(self, ctx: Context) -> None:
         """Make the table."""
-        written = self._written
-        facts: dict[str, Any] = {"geometry_type": "Point", "mixed": False, "has_z": False, "columns": COLUMNS}
-        facts |= {"rows": written.rows, "bounds": written.bounds, "sha256": written.sha256}
-        facts |= {"chunks": written.chunks, "chunk_rows": written.chunk_rows}
-        make_table(ctx, TABLE, CleanedTable(layer="towns", family=Family.POINT, **facts))
+        make_table(ctx, TABLE, POINTS)
 
     def copy(self, ctx: Context, number: int = 0, path: Path | None = None) -> int:
         """Copy one of the files of rows."""
         chunk = Chunk(table=TABLE, number=number, rows=self._written.chunk_rows[number], file={})
         return copy_chunk(ctx, chunk, path or self.file(number))
 
-    def finish(self, ctx: Context, **wrong: Any) -> None:
+    def sent(self, number: int) -> WrittenChunk:
+        """One of the files as the sandbox sends it, with the shape of the table where it is the first."""
+        rows = self._written.chunk_rows[number]
+        return WrittenChunk(key=KEY, number=number, rows=rows, shape=None if number else POINTS)
+
+    def finish(self, ctx: Context, **other: Any) -> None:
         """Finish the table, which must be as it was written."""
         written = self._written
-        facts = {"rows": written.rows, "chunks": len(written.chunks), "bounds": written.bounds, **wrong}
-        finish_table(ctx, StagedTable(
-            table=TABLE, name="towns", layer="towns", family=Family.POINT, geometry_type="Point", columns=COLUMNS,
-            size=1, sha256=written.sha256, **facts,
-        ))  # fmt: skip
+        facts = {"rows": written.rows, "chunks": len(written.chunks), "bounds": written.bounds}
+        finish_table(ctx, StagedTable(**{
+            "table": TABLE, "name": "towns", "layer": "towns", "family": Family.POINT, "geometry_type": "Point",
+            "columns": COLUMNS, "size": 1, "sha256": written.sha256, **facts, **other,
+        }))  # fmt: skip
 
     def file(self, number: int) -> Path:
         """A file of rows."""
@@ -85,9 +91,9 @@ class Loading:
         with psycopg.connect(self._url) as connection:
             return (connection.execute(query.encode()).fetchone() or [None])[0]
 
-    def numbers(self) -> Any:
-        """The column of the table, in order; None where there is no table."""
-        return self.query(f"select coalesce(array_agg(bigint order by gid), '{{}}') from geo.{TABLE}")
+    def numbers(self, table: str = TABLE) -> Any:
+        """The column of the table, in order."""
+        return self.query(f"select coalesce(array_agg(bigint order by gid), '{{}}') from geo.{table}")
 
     async def wait_for_lock(self) -> None:
         """Until a connection waits for another one's transaction."""
@@ -99,7 +105,7 @@ async def loading(catalog_url: str, tmp_path: Path) -> AsyncIterator[Loading]:
     batches = (make_batch([f"POINT ({n} 50)"] * 2, bigint=[n, n + 1]) for n in (1, 3))
     async with open_harness(catalog_url) as engine:
         await engine.submit(fan_out(1))
-        yield Loading(engine, catalog_url, tmp_path, write_rows(tmp_path, *batches, chunk_bytes=CHUNK_BYTES))
+        yield Loading(engine, catalog_url, tmp_path, write_rows(tmp_path, *batches, chunk_bytes=CHUNK_BYTES, name=KEY))
 
 
 async def test_e3_rows_are_not_copied_again_where_the_report_was_lost(loading: Loading) -> None:
@@ -179,3 +185,70 @@ async def test_rows_of_a_table_that_was_dropped_are_refused_with_what_to_do(load
         with pytest.raises(NotFound) as refused:
             work(ctx)
         assert (refused.value.code, "--rerun" in refused.value.remedy) == ("vector.table_lost", True)
+
+
+async def test_a_file_is_copied_while_the_next_one_is_written(loading: Loading, tmp_path: Path) -> None:
+    ctx, _ = await loading.begin()
+    copier = ChunkCopier(ctx, tmp_path, "towns")
+    with copier.running():
+        copier.add(loading.sent(0))
+        await wait_until_async(lambda: not loading.file(0).exists(), "the copy of the first file")
+        assert loading.numbers(copier.name(KEY)) == [1, 2]
+        copier.add(loading.sent(1))
+        assert copier.finish(most_bytes=2**20) == []
+    assert loading.numbers(copier.name(KEY)) == [1, 2, 3, 4]
+    loading.finish(ctx, table=copier.name(KEY), size=copier.sizes[KEY])
+
+
+async def test_files_that_are_left_when_the_last_is_written_are_for_other_tasks(
+    loading: Loading, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ctx, _ = await loading.begin()
+    content, slow, wait = loading.file(0).read_bytes(), loading.file(0), ThreadPoolExecutor.shutdown
+    slow.unlink()
+    os.mkfifo(slow)
+
+    def let_go(*given: Any, **options: Any) -> None:
+        if not pipe.closed:
+            pipe.write(content)
+            pipe.close()
+        wait(*given, **options)
+
+    monkeypatch.setattr(ThreadPoolExecutor, "shutdown", let_go)
+    copier = ChunkCopier(ctx, tmp_path, "towns")
+    with copier.running():
+        copier.add(loading.sent(0))
+        pipe = slow.open("wb", buffering=0)
+        copier.add(loading.sent(1))
+        (left,) = copier.finish(most_bytes=0)
+    assert loading.numbers(copier.name(KEY)) == [1, 2]
+    assert copy_chunk(ctx, left, ctx.work.require(left.file)) == 2
+    assert loading.numbers(copier.name(KEY)) == [1, 2, 3, 4]
+
+
+async def test_e3_an_attempt_that_lost_its_task_stops_copying(loading: Loading, tmp_path: Path) -> None:
+    late, claim = await loading.begin()
+    copier = ChunkCopier(late, tmp_path, "towns")
+    with copier.running():
+        copier.add(loading.sent(0))
+        await wait_until_async(lambda: not loading.file(0).exists(), "the copy of the first file")
+        await loading.lose(claim)
+        copier.add(loading.sent(1))
+        with pytest.raises(Interrupted):
+            copier.finish(most_bytes=2**20)
+    assert loading.numbers(copier.name(KEY)) == [1, 2]
+
+
+async def test_points_that_multiple_ones_follow_become_multiple(loading: Loading, tmp_path: Path) -> None:
+    ctx, _ = await loading.begin()
+    batches = [make_batch([f"{kind} (1 50)"] * 2, bigint=[1, 2]) for kind in ("POINT", "MULTIPOINT", "POINT")]
+    written = write_rows(tmp_path, *batches, chunk_bytes=CHUNK_BYTES, name=KEY)
+    copier = ChunkCopier(ctx, tmp_path, "towns")
+    with copier.running():
+        for number, rows in enumerate(written.chunk_rows):
+            shape = MIXED if number == 1 else POINTS if number == 0 else None
+            copier.add(WrittenChunk(key=KEY, number=number, rows=rows, shape=shape))
+        assert copier.finish(most_bytes=2**20) == []
+    facts = {"table": copier.name(KEY), "rows": 6, "chunks": len(written.chunks), "bounds": written.bounds}
+    loading.finish(ctx, **facts, geometry_type="MultiPoint")
+    assert loading.query(f"select array_agg(distinct geometrytype(geom)) from geo.{facts['table']}") == ["MULTIPOINT"]

@@ -35,10 +35,10 @@ def make_batch(geometry: Sequence[str], **values: Values | pa.Array) -> CleanBat
     return CleanBatch(Family.POINT, np.arange(1, len(shapes) + 1), shapes, attributes)
 
 
-def write_rows(folder: Path, *batches: CleanBatch, chunk_bytes: int = 2**20) -> WrittenRows:
+def write_rows(folder: Path, *batches: CleanBatch, chunk_bytes: int = 2**20, name: str = "rows") -> WrittenRows:
     """The files of batches whose columns are named for their types."""
     columns = columns_of(*(ColumnType[name.upper()] for name in batches[0].attributes.schema.names))
-    writer = ChunkWriter(folder, "rows", columns, chunk_bytes)
+    writer = ChunkWriter(folder, name, columns, chunk_bytes)
     for batch in batches:
         writer.write(batch)
     return writer.close()

@@ -9,6 +9,7 @@ import pyarrow as pa
 import shapely
 
 from anabranch.plugins.vector.cleaning.cleaner import Cleaner
+from anabranch.plugins.vector.cleaning.plain_points import PlainPoints
 from anabranch.plugins.vector.models import (
     CleanBatch,
     Family,
@@ -20,7 +21,7 @@ from anabranch.plugins.vector.models import (
 )
 from anabranch.plugins.vector.settings import VectorSettings
 
-__all__ = ["Cleaned", "clean", "make_layer"]
+__all__ = ["Cleaned", "clean", "make_layer", "to_shapes"]
 
 Geometry: TypeAlias = object  # WKT, WKB, a geometry of shapely, or None
 
@@ -31,11 +32,10 @@ class Cleaned:
 
     report: LayerReport
     batches: list[CleanBatch]
-    cleaner: Cleaner
 
     def geometries(self, family: Family | None = None) -> list[shapely.Geometry]:
         """Those of a family, as the table has them: lines and polygons in multi types."""
-        return [_promote(one) for batch in self.batches if family in (None, batch.family) for one in batch.geometry]
+        return [_promote(one) for batch in self.batches if family in (None, batch.family) for one in to_shapes(batch)]
 
     def column(self, name: str) -> list[object]:
         return [value for batch in self.batches for value in batch.attributes[name].to_pylist()]
@@ -45,6 +45,11 @@ class Cleaned:
 
     def changes(self) -> dict[str, int]:
         return {what: found.count for what, found in self.report.changed.items()}
+
+
+def to_shapes(batch: CleanBatch) -> "np.typing.NDArray[np.object_]":
+    """The geometries of a batch, plain points, too."""
+    return shapely.points(batch.geometry.xy) if isinstance(batch.geometry, PlainPoints) else batch.geometry
 
 
 def _promote(one: shapely.Geometry) -> shapely.Geometry:
@@ -100,9 +105,9 @@ def clean(
     written = sum(len(batch.rows) for batch in batches)
     assert (report.rows, report.written) == (read, written)
     assert read == written + sum(found.count for found in report.dropped.values())
-    assert all(shapely.is_valid(batch.geometry).all() for batch in batches)
+    assert all(shapely.is_valid(to_shapes(batch)).all() for batch in batches)
     for one in batches:
         assert len(one.rows) == len(one.geometry)
         assert not one.attributes.num_columns or one.attributes.num_rows == len(one.rows)
         assert one.attributes.schema.names == [column.name for column in cleaner.columns]
-    return Cleaned(report, batches, cleaner)
+    return Cleaned(report, batches)

@@ -21,11 +21,12 @@ from anabranch.sandbox.confine import Limits
 from anabranch.sandbox.protections import Protections
 from anabranch.sandbox.ranged import RangeServer, RangeSource
 
-__all__ = ["Progress", "Sandbox"]
+__all__ = ["Progress", "Receive", "Sandbox"]
 
 log = structlog.get_logger()
 
 Progress = Callable[[float, float | None, str], None]
+Receive = Callable[[Any], None]  # any JSON: a malicious file may control the process
 
 POLL_SECONDS = 0.1
 NOTHING_RANGED: Mapping[str, RangeSource] = {}
@@ -71,16 +72,20 @@ class Sandbox:
         reads: Sequence[Path] = (),
         ranged: Mapping[str, RangeSource] = NOTHING_RANGED,
         progress: Progress | None = None,
+        receive: Receive | None = None,
         should_stop: Callable[[], bool] = lambda: False,
     ) -> Any:  # the function's result, as JSON
         """Call a function by name; it can write below the folders in `writes`, and starts in the first one.
 
         A file in `ranged` is an argument of the function, a `RangedFile`. An error of its source ends the call.
+        With `receive` the function has an argument `send`, and `receive` gets what it sends while it runs; an error of
+        `receive` ends the call, too.
         """
         request = {
             "name": name,
             "arguments": {**arguments, **{key: {"name": file.name, "size": file.size} for key, file in ranged.items()}},
             "ranged": list(ranged),
+            "sends": receive is not None,
             "limits": asdict(limits),
             "reads": [str(path) for path in reads],
             "writes": [str(path) for path in writes],
@@ -102,7 +107,7 @@ class Sandbox:
                     raise Transient("the sandbox's server is gone", code="sandbox.unavailable") from error
                 ends.pop_all()
                 theirs.close()
-            call = _Call(Channel(ours, max_bytes=MAX_ANSWER_BYTES), control, servers, progress, should_stop)
+            call = _Call(Channel(ours, max_bytes=MAX_ANSWER_BYTES), control, servers, progress, receive, should_stop)
             try:
                 return call.wait()
             except BaseException:
@@ -171,12 +176,14 @@ class _Call:
         control: Channel,
         servers: Sequence[RangeServer],
         progress: Progress | None,
+        receive: Receive | None,
         should_stop: Callable[[], bool],
     ) -> None:
         self._line = line
         self._control = control
         self._servers = servers
         self._progress = progress
+        self._receive = receive
         self._should_stop = should_stop
         self._said: Message = {}
         self._open = [line, control]
@@ -246,6 +253,8 @@ class _Call:
             for said in self._line.receive():
                 if "progress" in said:
                     self._report(said["progress"])
+                elif "sent" in said and self._receive:
+                    self._receive(said["sent"])
                 elif "result" in said or isinstance(said.get("error"), dict):
                     self._said = said
                 else:

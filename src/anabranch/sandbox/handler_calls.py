@@ -9,7 +9,7 @@ from typing import Any
 from pydantic_core import to_jsonable_python
 
 from anabranch.engine.worker.context import Context
-from anabranch.sandbox.client import Sandbox
+from anabranch.sandbox.client import Receive, Sandbox
 from anabranch.sandbox.confine import Limits
 from anabranch.storage.ranged_object import Ranges
 
@@ -39,10 +39,13 @@ class HandlerSandbox:
         self._make_environment = make_environment
         self._sandboxes: dict[int, Sandbox] = {}
 
-    def run(self, ctx: Context, name: str, limits: WorkLimits, /, **arguments: object) -> Any:  # its result, as JSON
+    def run(
+        self, ctx: Context, name: str, limits: WorkLimits, receive: Receive | None = None, /, **arguments: object
+    ) -> Any:  # its result, as JSON
         """Call a function by name: it can read the files it is given, and write below `sandbox_folder`.
 
-        The metric `sandbox_peak_mb` of the attempt is the memory that a call used at most.
+        With `receive` the function has an argument `send`, and `receive` gets what it sends while it runs. The metric
+        `sandbox_peak_mb` of the attempt is the memory that a call used at most.
         """
         folder, sandbox = sandbox_folder(ctx), self.find(limits.memory_mb)
         ranged = {key: value for key, value in arguments.items() if isinstance(value, Ranges)}
@@ -55,6 +58,7 @@ class HandlerSandbox:
                 reads=[value for value in arguments.values() if isinstance(value, Path) and value.parent != folder],
                 ranged=ranged,
                 progress=ctx.progress,
+                receive=receive,
                 should_stop=lambda: ctx.cancelled or ctx.stopping,
             )
         finally:

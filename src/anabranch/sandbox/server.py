@@ -173,7 +173,7 @@ def _warm_up(module: ModuleType) -> None:
 def _work(module: ModuleType, protections: Protections, request: Message, there: socket.socket, line: Channel) -> None:
     try:
         _confine(protections, request, there)
-        line.send(_answer(_find(module, request["name"]), request["arguments"], line))
+        line.send(_answer(_find(module, request["name"]), request["arguments"], line, sends=request["sends"]))
     except BaseException as error:  # noqa: BLE001  # any error is reported, and the process ends
         line.send({"error": describe_error(error).to_json()})
 
@@ -199,9 +199,10 @@ def _find(module: ModuleType, name: str) -> Callable[..., Any]:
     return found
 
 
-def _answer(function: Callable[..., Any], arguments: dict[str, Any], line: Channel) -> Message:
+def _answer(function: Callable[..., Any], arguments: dict[str, Any], line: Channel, *, sends: bool) -> Message:
+    sending = {"send": lambda value: line.send({"sent": value})} if sends else {}
     try:
-        return {"result": function(**arguments, progress=_progress(line))}
+        return {"result": function(**arguments, **sending, progress=_progress(line))}
     except Exception as error:  # noqa: BLE001  # reported to the caller
         return {"error": describe_error(error).to_json()}
 

@@ -18,8 +18,8 @@ from anabranch.errors import Permanent
 
 __all__ = [
     "add", "answer_much", "babble", "burn", "call_out", "call_socket", "change_mode", "die", "eat", "fill", "fork",
-    "nap", "raise_ours", "raise_theirs", "read", "say", "show", "signal_other", "start", "tell_nan", "use_threads",
-    "write",
+    "nap", "raise_ours", "raise_theirs", "read", "say", "send_each", "show", "signal_other", "start", "tell_nan",
+    "use_threads", "write",
 ]  # fmt: skip
 
 Progress = Callable[..., None]
@@ -28,6 +28,12 @@ Progress = Callable[..., None]
 def add(a: int, b: int, *, progress: Progress) -> int:
     progress(1, 2, "adding")
     return a + b
+
+
+def send_each(values: list[Any], *, send: Progress, progress: Progress) -> int:
+    for value in values:
+        send(value)
+    return len(values)
 
 
 def read(path: str, *, progress: Progress) -> str:

@@ -66,12 +66,9 @@ def test_v1_mixed_geometries_go_to_a_table_each() -> None:
         ["row 1", "row 4"], ["row 2"], ["row 3", "row 5"],
     ]  # fmt: skip
     assert samples(cleaned, "collection_parts_lost") == [(5, "kept: MultiPolygon")]
-    tables = cleaned.cleaner.tables
-    assert {family: facts.types for family, facts in tables.items()} == {
-        Family.POINT: {"Point", "MultiPoint"}, Family.LINE: {"MultiLineString"}, Family.POLYGON: {"MultiPolygon"},
-    }  # fmt: skip
-    assert tables[Family.POINT].bounds == (1, 1, 2, 2)
-    assert [facts.rows for facts in tables.values()] == [2, 1, 2]
+    assert [one.geom_type for one in cleaned.geometries()] == [
+        "Point", "MultiPoint", "MultiLineString", "MultiPolygon", "MultiPolygon",
+    ]  # fmt: skip
 
 
 def test_collections_of_one_dimension_lose_nothing() -> None:
@@ -139,7 +136,7 @@ def test_heights_are_kept_if_asked_for(crs: str) -> None:
     heights = shapely.get_coordinates(cleaned.geometries(), include_z=True)[:, 2]
     assert heights.tolist() == [3, 4, 0, 0, 1, 2]
     assert cleaned.changes() == {"m_dropped": 1, "z_added": 1, "z_not_finite": 1}
-    assert all(facts.has_z for facts in cleaned.cleaner.tables.values())
+    assert all(one.has_z for one in cleaned.geometries())
 
 
 def test_a_layer_whose_first_rows_have_no_heights_has_none() -> None:

@@ -1,6 +1,7 @@
 """Turns an untrusted file into rows for PostgreSQL: reads its layers, cleans each batch, and writes files to copy."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -17,17 +18,20 @@ from anabranch.plugins.vector.models import (
     LayerReport,
     ReadOptions,
     SourceLayer,
+    TableShape,
+    WrittenChunk,
 )
 from anabranch.plugins.vector.reading.open_layers import open_layers
 from anabranch.plugins.vector.settings import VectorSettings
 from anabranch.plugins.vector.tables.append import fit_columns, require_family
 from anabranch.plugins.vector.tables.chunk_writer import ChunkWriter, WrittenRows
 
-__all__ = ["Progress", "convert"]
+__all__ = ["Progress", "SendChunk", "convert"]
 
 MB = 2**20
 SOFTWARE = ("pyogrio", "pyproj", "shapely")
 Progress = Callable[[float, float | None, str], None]
+SendChunk = Callable[[WrittenChunk], None]
 
 
 def convert(
@@ -37,8 +41,12 @@ def convert(
     settings: VectorSettings,
     target: AppendTarget | None,
     progress: Progress,
+    send: SendChunk = lambda _: None,
 ) -> Converted:
-    """Write the rows of every layer of a file into the folder; `target` is the layer that they are added to."""
+    """Write the rows of every layer of a file into the folder; `target` is the layer that they are added to.
+
+    Each file of rows is sent when it is complete: it can be copied while the next one is written.
+    """
     layers = open_layers(source, folder, options, settings)
     if target and len(layers) > 1:
         names = ", ".join(layer.name for layer in layers)
@@ -47,7 +55,10 @@ def convert(
             code="vector.append_layers",
             remedy="Choose one with `layer`.",
         )
-    done = [_LayerWriter(folder, number, layer, options, settings, target) for number, layer in enumerate(layers)]
+    done = [
+        _LayerWriter(folder, f"layer{number}", layer, options, settings, target, send)
+        for number, layer in enumerate(layers)
+    ]
     for writer in done:
         writer.run(progress)
     kept = [writer for writer in done if writer.has_rows] or done[:1]  # of empty ones, the report of one is the error
@@ -65,13 +76,16 @@ class _LayerWriter:
     def __init__(
         self,
         folder: Path,
-        number: int,
+        key: str,
         layer: SourceLayer,
         options: ReadOptions,
         settings: VectorSettings,
         target: AppendTarget | None,
+        send: SendChunk,
     ) -> None:
-        self._folder, self._number, self._layer, self._settings, self._target = folder, number, layer, settings, target
+        self._folder, self._key, self._layer, self._settings, self._target = folder, key, layer, settings, target
+        self._send = send
+        self._sent: dict[Family, TableShape] = {}
         self._cleaner = Cleaner(layer, options, settings)
         self._columns: tuple[Column, ...] = target.columns if target else tuple(self._cleaner.columns)
         self._fit = fit_columns(self._cleaner.columns, target) if target else None
@@ -107,16 +121,13 @@ class _LayerWriter:
         for family, written in sorted(self._written.items()):
             if written.bounds is not None:
                 yield CleanedTable(
+                    **dict(self._shape(family, written)),
+                    key=f"{self._key}-{family}",
                     layer=self._layer.name,
                     family=family,
-                    geometry_type=_find_type(family, written),
-                    mixed="Point" in written.geometry_types and len(written.geometry_types) > 1,
-                    has_z=written.has_z,
-                    columns=self._columns,
                     rows=written.rows,
                     bounds=written.bounds,
-                    chunks=written.chunks,
-                    chunk_rows=written.chunk_rows,
+                    chunks=len(written.chunks),
                     sha256=written.sha256,
                 )
 
@@ -124,11 +135,35 @@ class _LayerWriter:
         if self._target:
             require_family(clean.family, self._target)
         if clean.family not in self._writers:
-            name = f"layer{self._number}-{clean.family}"
-            first = self._target.rows + 1 if self._target else 1
-            size = self._settings.vector_chunk_mb * MB
-            self._writers[clean.family] = ChunkWriter(self._folder, name, self._columns, size, first_gid=first)
+            self._writers[clean.family] = ChunkWriter(
+                self._folder,
+                f"{self._key}-{clean.family}",
+                self._columns,
+                self._settings.vector_chunk_mb * MB,
+                first_gid=self._target.rows + 1 if self._target else 1,
+                chunk_ended=partial(self._send_chunk, clean.family),
+            )
         return self._writers[clean.family]
+
+    def _send_chunk(self, family: Family, written: WrittenRows) -> None:
+        shape = self._shape(family, written)
+        self._send(
+            WrittenChunk(
+                key=f"{self._key}-{family}",
+                number=len(written.chunks) - 1,
+                rows=written.chunk_rows[-1],
+                shape=None if shape == self._sent.get(family) else shape,
+            )
+        )
+        self._sent[family] = shape
+
+    def _shape(self, family: Family, written: WrittenRows) -> TableShape:
+        return TableShape(
+            geometry_type=_find_type(family, written),
+            mixed="Point" in written.geometry_types and len(written.geometry_types) > 1,
+            has_z=written.has_z,
+            columns=self._columns,
+        )
 
 
 def _find_type(family: Family, written: WrittenRows) -> GeometryType:

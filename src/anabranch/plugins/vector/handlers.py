@@ -1,7 +1,7 @@
 """Handlers on vector files: they fetch and store files, and open untrusted files only in a sandbox."""
 
 from collections.abc import Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
 from anabranch.engine.worker.context import Context
 from anabranch.engine.worker.handler import handler
@@ -19,13 +19,14 @@ from anabranch.plugins.vector.handler_models import (
     ShownLayer,
     StagedTable,
 )
-from anabranch.plugins.vector.models import CleanedTable, Converted, ReadOptions
+from anabranch.plugins.vector.models import CleanedTable, ReadOptions
 from anabranch.plugins.vector.publication import describe_item, table_output
 from anabranch.plugins.vector.request import VectorRequest
-from anabranch.plugins.vector.sandbox_calls import run_in_sandbox, sandbox_folder
+from anabranch.plugins.vector.sandbox_calls import convert_in_sandbox, sandbox_folder
 from anabranch.plugins.vector.settings import VectorSettings
-from anabranch.plugins.vector.tables.load import copy_chunk, find_layer, finish_table, make_table
-from anabranch.plugins.vector.tables.names import name_base, name_layers, name_table
+from anabranch.plugins.vector.tables.chunk_copier import ChunkCopier
+from anabranch.plugins.vector.tables.load import copy_chunk, find_layer, finish_table
+from anabranch.plugins.vector.tables.names import name_base, name_layers
 from anabranch.storage.listed_files import PlannedFile
 
 __all__ = ["finish_tables", "load_chunk", "preflight", "validate_and_clean"]
@@ -77,16 +78,17 @@ def _require_layer(params: VectorRequest, table: str, shown: ShownLayer | None) 
 
 @handler("vector.validate_and_clean", queue=QUEUE, timeout_seconds=21_600)
 def validate_and_clean(params: CleanParams, ctx: Context) -> Cleaned:
-    """Read a vector file, clean its rows, and make a table for each layer, with the rows in files to load."""
-    plan, folder = params.plan, sandbox_folder(ctx)
+    """Read a vector file, clean its rows, and copy them to a table for each layer; what is left to copy is in files."""
+    plan, folder, settings = params.plan, sandbox_folder(ctx), ctx.settings(VectorSettings)
     staged = ctx.storage.stage(params.source, tag=plan.tag)
-    converted = run_in_sandbox(
-        ctx, "convert", Converted, source=staged.path, folder=folder, settings=ctx.settings(VectorSettings),
-        options=ReadOptions(**params.model_dump(include=set(ReadOptions.model_fields))), **plan.target(),
-    )  # fmt: skip
-    tables = _name_tables(plan, converted.tables, ctx.job_id, folder)
-    chunks = tuple(chunk for each, table in zip(converted.tables, tables, strict=True)
-                   for chunk in _put_chunks(ctx, each, table, folder))  # fmt: skip
+    copier = ChunkCopier(ctx, folder, plan.table)
+    with copier.running():
+        converted = convert_in_sandbox(
+            ctx, copier.add, source=staged.path, folder=folder, settings=settings,
+            options=ReadOptions(**params.model_dump(include=set(ReadOptions.model_fields))), **plan.target(),
+        )  # fmt: skip
+        chunks = copier.finish(most_bytes=settings.vector_chunk_mb * MB)
+    tables = _describe_tables(plan, converted.tables, copier)
     warnings = (
         *plan.warnings,
         *(line for layer in converted.reports for line in layer.warnings),
@@ -99,44 +101,33 @@ def validate_and_clean(params: CleanParams, ctx: Context) -> Cleaned:
         warnings=warnings,
         software=converted.software,
     )
-    for each, table in zip(converted.tables, tables, strict=True):
-        make_table(ctx, table.table, each)
     return Cleaned(
         sha256=staged.sha256,
         tables=tables,
-        chunks=chunks,
+        chunks=tuple(chunks),
         warnings=warnings,
         report=put_report(ctx, report),
         software=converted.software,
     )
 
 
-def _name_tables(plan: Plan, tables: Sequence[CleanedTable], job_id: str, folder: Path) -> tuple[StagedTable, ...]:
+def _describe_tables(plan: Plan, tables: Sequence[CleanedTable], copier: ChunkCopier) -> tuple[StagedTable, ...]:
     return tuple(
         StagedTable(
-            table=name_table(name, job_id),
+            table=copier.name(table.key),
             name=name,
             layer=table.layer,
             family=table.family,
             geometry_type=table.geometry_type,
             columns=table.columns,
             rows=table.rows,
-            chunks=len(table.chunks),
-            size=sum((folder / chunk).stat().st_size for chunk in table.chunks),
+            chunks=table.chunks,
+            size=copier.sizes[table.key],
             bounds=table.bounds,
             sha256=table.sha256,
         )
         for name, table in zip(name_layers(plan.table, tables), tables, strict=True)
     )
-
-
-def _put_chunks(ctx: Context, cleaned: CleanedTable, table: StagedTable, folder: Path) -> list[Chunk]:
-    """Store the files of rows for the tasks that load them; each is removed from scratch at once."""
-    chunks: list[Chunk] = []
-    for number, (name, rows) in enumerate(zip(cleaned.chunks, cleaned.chunk_rows, strict=True)):
-        chunks.append(Chunk(table=table.table, number=number, rows=rows, file=ctx.work.put(folder / name)))
-        (folder / name).unlink()
-    return chunks
 
 
 @handler("vector.load_chunk", queue=QUEUE, timeout_seconds=3_600)

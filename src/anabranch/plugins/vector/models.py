@@ -15,19 +15,22 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
 
+    from anabranch.plugins.vector.cleaning.plain_points import PlainPoints
+
     Rows = npt.NDArray[np.int64]
     Geometries = npt.NDArray[np.object_]
 
 __all__ = [
     "MAX_SAMPLES", "AppendTarget", "Bounds", "CleanBatch", "CleanedTable", "Column", "ColumnType", "Converted", "Count",
     "CrsReport", "Family", "GeometryType", "LayerReport", "Notes", "PartRows", "ReadBatches", "ReadOptions", "Sample",
-    "SourceBatch", "SourceLayer", "TableShape",
+    "SourceBatch", "SourceLayer", "TableKey", "TableShape", "WrittenChunk",
 ]  # fmt: skip
 
 MAX_SAMPLES = 5
 MAX_TEXT_CHARS = 200
 GeometryType = Literal["Point", "MultiPoint", "MultiLineString", "MultiPolygon"]
 Bounds = tuple[float, float, float, float]
+TableKey = Annotated[str, Field(pattern=r"^layer[0-9]{1,5}-(point|line|polygon)$", description="A table of a file.")]
 
 
 class Family(StrEnum):
@@ -125,15 +128,32 @@ class TableShape(StrictModel):
     columns: tuple[Column, ...]
 
 
+class WrittenChunk(StrictModel):
+    """A complete file of rows in the binary COPY format, which is sent as soon as it is written.
+
+    It has the shape of its table where the table must be made or changed before the rows fit into it.
+    """
+
+    key: TableKey
+    number: Annotated[int, Field(ge=0)]
+    rows: Annotated[int, Field(ge=0)]
+    shape: TableShape | None = None
+
+    @property
+    def file(self) -> str:
+        """The name of the file."""
+        return f"{self.key}-{self.number:05}.copy"
+
+
 class CleanedTable(TableShape):
     """A table to load: the rows of one layer and family, in files of the binary COPY format."""
 
+    key: TableKey
     layer: str
     family: Family
     rows: int
     bounds: tuple[float, float, float, float]
-    chunks: tuple[str, ...] = Field(description="The names of the files, in order.")
-    chunk_rows: tuple[int, ...]
+    chunks: int = Field(description="The number of files.")
     sha256: str = Field(description="Of the bytes of all files, in order.")
 
 
@@ -230,12 +250,12 @@ class SourceLayer:
 
 @dataclass(frozen=True)
 class CleanBatch:
-    """Rows of one table: geometries in EPSG:4326 as shapely has them, and the attributes in the table's columns.
+    """Rows of one table: geometries in EPSG:4326 as shapely has them, or plain points, and the table's attributes.
 
     Single lines and polygons become multi ones when they are written: that costs much less than making such objects.
     """
 
     family: Family
     rows: "Rows"
-    geometry: "Geometries"
+    geometry: "Geometries | PlainPoints"
     attributes: "pa.RecordBatch"

@@ -1,6 +1,6 @@
 """Calls of the vector functions in a sandbox, for the handlers."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
@@ -8,20 +8,24 @@ from pydantic import BaseModel
 
 from anabranch.engine.worker.context import Context
 from anabranch.plugins.vector.exports.models import ExportedFiles
+from anabranch.plugins.vector.models import Converted, WrittenChunk
 from anabranch.plugins.vector.reading.drivers import export_environment, gdal_environment
 from anabranch.plugins.vector.settings import VectorSettings
+from anabranch.sandbox.client import Receive
 from anabranch.sandbox.handler_calls import HandlerSandbox, WorkLimits, sandbox_folder
 
-__all__ = ["export_in_sandbox", "run_in_sandbox", "sandbox_folder"]
+__all__ = ["convert_in_sandbox", "export_in_sandbox", "sandbox_folder"]
 
 Model = TypeVar("Model", bound=BaseModel)
 SANDBOX = HandlerSandbox("anabranch.plugins.vector.sandbox_functions", gdal_environment)
 EXPORTS = HandlerSandbox("anabranch.plugins.vector.exports.sandbox_functions", export_environment)
 
 
-def run_in_sandbox(ctx: Context, name: str, result: type[Model], **arguments: BaseModel | Path) -> Model:
-    """Call a function of `sandbox_functions`; it can read the files it is given, and write below `sandbox_folder`."""
-    return _run(SANDBOX, ctx, name, result, arguments)
+def convert_in_sandbox(
+    ctx: Context, receive: Callable[[WrittenChunk], None], **arguments: BaseModel | Path
+) -> Converted:
+    """Turn a file into rows, in files in `sandbox_folder`; each is received when it is complete."""
+    return _run(SANDBOX, ctx, "convert", Converted, arguments, lambda sent: receive(WrittenChunk.model_validate(sent)))
 
 
 def export_in_sandbox(ctx: Context, **arguments: BaseModel | Path) -> ExportedFiles:
@@ -30,8 +34,13 @@ def export_in_sandbox(ctx: Context, **arguments: BaseModel | Path) -> ExportedFi
 
 
 def _run(
-    sandbox: HandlerSandbox, ctx: Context, name: str, result: type[Model], arguments: Mapping[str, BaseModel | Path]
+    sandbox: HandlerSandbox,
+    ctx: Context,
+    name: str,
+    result: type[Model],
+    arguments: Mapping[str, BaseModel | Path],
+    receive: Receive | None = None,
 ) -> Model:
     settings = ctx.settings(VectorSettings)
     limits = WorkLimits(settings.vector_memory_mb, settings.vector_cpu_seconds, settings.vector_file_mb)
-    return result.model_validate(sandbox.run(ctx, name, limits, **arguments))
+    return result.model_validate(sandbox.run(ctx, name, limits, receive, **arguments))

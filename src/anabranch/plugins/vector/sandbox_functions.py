@@ -1,6 +1,9 @@
 """Functions on untrusted files that run in the sandbox: JSON in, JSON out (decision 011)."""
 
+from collections.abc import Callable
 from pathlib import Path
+
+from pydantic import JsonValue
 
 from anabranch.plugins.vector.convert import Progress
 from anabranch.plugins.vector.convert import convert as convert_file
@@ -23,6 +26,9 @@ def convert(
     target: AppendTarget | None = None,
     *,
     progress: Progress,
+    send: Callable[[JsonValue], None] = lambda _: None,
 ) -> Converted:
-    """Turn a file into rows for PostgreSQL."""
-    return convert_file(source, folder, options, settings, target, progress)
+    """Turn a file into rows for PostgreSQL; each file of rows is sent, too, as soon as it is complete."""
+    return convert_file(
+        source, folder, options, settings, target, progress, lambda chunk: send(chunk.model_dump(mode="json"))
+    )

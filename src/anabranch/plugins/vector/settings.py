@@ -23,7 +23,7 @@ class VectorSettings(StrictModel):
         100, ge=1, description="How many times larger than packed a file over 64 MB in a ZIP archive may be."
     )
     vector_batch_rows: int = Field(50_000, ge=1, description="The largest number of rows that are cleaned at once.")
-    vector_chunk_mb: int = Field(48, ge=1, description="About how large a file of rows is that one task loads.")
+    vector_chunk_mb: int = Field(16, ge=1, description="About how large a file of rows is that is copied at once.")
     vector_memory_mb: int = Field(1_024, ge=256, description="Maximum memory for the processing of one vector file.")
     vector_cpu_seconds: int = Field(14_400, ge=1, description="Maximum CPU time for one step on a vector file.")
     vector_file_mb: int = Field(65_536, ge=1, description="The largest file that the processing of vectors may write.")

@@ -11,6 +11,10 @@ select app.find_foreign(%(collection)s, %(job_id)s, array[%(item)s]) = '{}'
 select app.make_layer_table(%(table)s, %(job_id)s, %(geometry_type)s, %(mixed)s, %(has_z)s, %(columns)s, %(node)s,
                             %(attempt)s, %(lane)s, %(place)s, %(token)s)
 
+-- name: mix_table
+select app.mix_layer_table(%(table)s, %(job_id)s, %(geometry_type)s, %(has_z)s, %(node)s, %(attempt)s, %(lane)s, %(place)s,
+                           %(token)s)
+
 -- name: begin_chunk
 select app.begin_chunk(%(table)s, %(chunk)s, %(rows)s)
 

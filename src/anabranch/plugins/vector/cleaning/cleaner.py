@@ -1,18 +1,18 @@
 """Cleans the batches of a layer: geometries, then attributes, then a batch for each table (V1, V2)."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import shapely
 
 from anabranch.errors import Permanent
-from anabranch.geo.boxes import Box
 from anabranch.plugins.vector.cleaning import shapes
 from anabranch.plugins.vector.cleaning.crs import WGS84, resolve_crs
 from anabranch.plugins.vector.cleaning.names import name_columns
 from anabranch.plugins.vector.cleaning.places import Placement
+from anabranch.plugins.vector.cleaning.plain_points import PlainPoints, read_points
 from anabranch.plugins.vector.cleaning.reprojection import Reprojection
 from anabranch.plugins.vector.cleaning.rows import Rows
 from anabranch.plugins.vector.cleaning.types import ARROW_TYPES, find_type
@@ -23,7 +23,6 @@ from anabranch.plugins.vector.models import (
     CleanBatch,
     Column,
     Family,
-    GeometryType,
     LayerReport,
     Notes,
     ReadOptions,
@@ -32,29 +31,14 @@ from anabranch.plugins.vector.models import (
 )
 from anabranch.plugins.vector.settings import VectorSettings
 
-__all__ = ["Cleaner", "TableFacts"]
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from anabranch.plugins.vector.models import Rows as Numbers
+
+__all__ = ["Cleaner"]
 
 MAX_NAMED_COLUMNS = 10
-NOWHERE = Box(np.inf, np.inf, -np.inf, -np.inf)
-
-
-@dataclass
-class TableFacts:
-    """What the rows of one table are like: their number, their types of geometry, and where they are."""
-
-    rows: int = 0
-    types: set[GeometryType] = field(default_factory=set)
-    has_z: bool = False
-    bounds: Box = NOWHERE
-
-    def add(self, geometry: "np.typing.NDArray[np.object_]") -> None:
-        """Count rows."""
-        west, south, east, north = shapely.total_bounds(geometry).tolist()
-        box = self.bounds
-        self.rows += len(geometry)
-        self.types |= shapes.name_types(geometry)
-        self.has_z = self.has_z or bool(shapely.has_z(geometry[:1]).any())
-        self.bounds = Box(min(box.west, west), min(box.south, south), max(box.east, east), max(box.north, north))
 
 
 class Cleaner:
@@ -67,7 +51,7 @@ class Cleaner:
         self.columns = _plan_columns(layer.schema, settings.vector_max_columns)
         self.dropped = Notes()
         self.changed = Notes()
-        self.tables: dict[Family, TableFacts] = {}
+        self._written = 0
         self._layer = layer
         self._max_vertices = settings.vector_max_vertices
         self._has_z: bool | None = None if options.keep_z else False
@@ -78,31 +62,35 @@ class Cleaner:
 
     def clean(self, batch: SourceBatch) -> Iterator[CleanBatch]:
         """The rows of a batch that are left, for each table."""
+        if (points := self._place_points(batch)) is not None:
+            self._written += len(points)
+            yield CleanBatch(Family.POINT, batch.rows, points, self._clean_attributes(batch, batch.rows))
+            return
         dropped = self.dropped.total()
         with np.errstate(all="ignore"):  # GEOS leaves flags of its arithmetic, which NumPy would warn of
             rows = self._clean_geometries(batch)
-        attributes = self._clean_attributes(batch, rows)
+        attributes = self._clean_attributes(batch, rows.numbers, rows.places)
         rows.note_changes(self.changed)
         if len(rows) + self.dropped.total() - dropped != len(batch.rows):
             raise _lost(self._layer.name)
         dimensions = shapely.get_dimensions(rows.geometry)
         for dimension, family in enumerate(shapes.FAMILIES):
             if (found := _select(family, dimensions == dimension, rows, attributes)) is not None:
-                self.tables.setdefault(family, TableFacts()).add(found.geometry)
+                self._written += len(found.rows)
                 yield found
 
     def report(self) -> LayerReport:
         """What was found, changed and dropped; an error if nothing is left, or if the CRS can't be right."""
         hints = self._placement.judge()
-        written, dropped = sum(table.rows for table in self.tables.values()), self.dropped.counts()
-        if not written:
+        dropped = self.dropped.counts()
+        if not self._written:
             raise _nothing_left(self._layer.name, {why: found.count for why, found in dropped.items()})
         crs = self._reprojection.report(self._source)
         return LayerReport(
             layer=self._layer.name,
             format=self._layer.format,
-            rows=written + self.dropped.total(),
-            written=written,
+            rows=self._written + self.dropped.total(),
+            written=self._written,
             crs=crs,
             columns=self.columns,
             dropped=dropped,
@@ -110,6 +98,11 @@ class Cleaner:
             warnings=(*self._layer.warnings, *self._source.warnings, *self._warn(crs.missing_grids), *hints),
             detected=self._layer.detected,
         )
+
+    def _place_points(self, batch: SourceBatch) -> PlainPoints | None:
+        """The geometries of a batch in which all are points that nothing but reprojection changes."""
+        points = read_points(batch.geometry) if self._has_z is False else None
+        return self._placement.place_points(points) if points else None
 
     def _clean_geometries(self, batch: SourceBatch) -> Rows:
         geometry, closed = read_wkb(batch.geometry)
@@ -138,16 +131,18 @@ class Cleaner:
             self._has_z = bool(shapely.has_z(rows.geometry).any())
         (shapes.force_3d if self._has_z else shapes.force_2d)(rows)
 
-    def _clean_attributes(self, batch: SourceBatch, rows: Rows) -> pa.RecordBatch:
+    def _clean_attributes(
+        self, batch: SourceBatch, numbers: "Numbers", places: "npt.NDArray[np.int64] | None" = None
+    ) -> pa.RecordBatch:
+        """The attributes of rows; those of the whole batch without the places of rows in it."""
         arrays = [unwrap(array) for array in batch.attributes.columns]
-        if len(rows) < len(batch.rows):
-            places = pa.array(rows.places)
-            arrays = [array.take(places) for array in arrays]
-        repairs = Repairs(rows.numbers)
+        if len(numbers) < len(batch.rows):
+            arrays = [array.take(pa.array(places)) for array in arrays]
+        repairs = Repairs(numbers)
         arrays = [convert(array, column, repairs) for array, column in zip(arrays, self.columns, strict=True)]
         repairs.note(self.changed)
         if not arrays:  # without columns, a batch would forget how many rows it has
-            return batch.attributes.slice(0, len(rows))
+            return batch.attributes.slice(0, len(numbers))
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
     def _warn(self, grids: tuple[str, ...]) -> Iterator[str]:

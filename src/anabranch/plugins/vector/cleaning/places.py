@@ -10,6 +10,7 @@ from anabranch.geo.boxes import ANTIMERIDIAN, FULL_TURN, POLE
 from anabranch.plugins.vector.cleaning.antimeridian import NOISE_DEGREES, cut, wrap_points
 from anabranch.plugins.vector.cleaning.bends import bend, is_wide, snap_to_poles
 from anabranch.plugins.vector.cleaning.crs import missing_crs
+from anabranch.plugins.vector.cleaning.plain_points import PlainPoints
 from anabranch.plugins.vector.cleaning.reprojection import Reprojection, is_inside
 from anabranch.plugins.vector.cleaning.rows import Rows
 
@@ -52,6 +53,19 @@ class Placement:
         self._reprojection.remember(degrees)
         if len(rows):
             self._move(rows, degrees, index)
+
+    def place_points(self, points: PlainPoints) -> PlainPoints | None:
+        """Points in degrees, one for each row; nothing, and nothing is counted, if any must be dropped or moved."""
+        degrees = self._reprojection.to_degrees(points.xy)
+        lons, lats = np.abs(degrees).T
+        if not ((lons <= ANTIMERIDIAN).all() and (lats <= POLE).all()):
+            return None
+        self._rows += len(points)
+        if self._guessed:
+            self._check_guess(points.xy)
+        self._look_for_swapped(points.xy, degrees, np.arange(len(points)))
+        self._reprojection.remember(degrees)
+        return PlainPoints(degrees)
 
     def judge(self) -> list[str]:
         """Warnings of the layer; an error if it can't be where its CRS says."""

@@ -8,7 +8,7 @@ from shapely import GeometryType as Kind
 
 from anabranch.errors import Permanent
 from anabranch.plugins.vector.cleaning.rows import Rows
-from anabranch.plugins.vector.models import Family, GeometryType
+from anabranch.plugins.vector.models import Family
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -24,20 +24,11 @@ __all__ = [
     "flatten",
     "force_2d",
     "force_3d",
-    "name_types",
     "orient",
 ]
 
 FAMILIES = (Family.POINT, Family.LINE, Family.POLYGON)  # by dimension
 _COLLECT = (shapely.multipoints, shapely.multilinestrings, shapely.multipolygons)
-_NAMES: dict[int, GeometryType] = {
-    Kind.POINT: "Point",
-    Kind.MULTIPOINT: "MultiPoint",
-    Kind.LINESTRING: "MultiLineString",  # as the table has them
-    Kind.POLYGON: "MultiPolygon",
-    Kind.MULTILINESTRING: "MultiLineString",
-    Kind.MULTIPOLYGON: "MultiPolygon",
-}
 
 
 def drop_empty(rows: Rows) -> None:
@@ -141,8 +132,3 @@ def _find_suspects(geometry: "Geometries") -> "npt.NDArray[np.bool_]":
         turns = (x[:-1] * y[1:] - x[1:] * y[:-1]) * (index[:-1] == index[1:])
         suspects[plain] = np.bincount(index[:-1], turns, minlength=index[-1] + 1) <= 0
     return suspects
-
-
-def name_types(geometry: "Geometries") -> set[GeometryType]:
-    """The types that geometries have in a table."""
-    return {_NAMES[kind] for kind in np.unique(shapely.get_type_id(geometry)).tolist()}

@@ -1,5 +1,6 @@
 -- Finish a table whose rows were all copied: index and analyze it, and take the right to write from the handlers. Answers
--- what it holds, for the caller to compare; one that was finished before only answers. No row where there is no such table.
+-- what it holds, for the caller to compare (of its types of geometry the first and the last, if there are several); one that
+-- was finished before only answers. No row where there is no such table.
 create function app.finish_layer_table(_name text)
 returns table (rows bigint, chunks bigint, bounds float8[], types text[]) language plpgsql as $$
 declare
@@ -19,15 +20,20 @@ begin
             execute format('alter table geo.%I alter geom type public.geometry(%I, 4326) using public.st_multi(geom)',
                            _name, _type);
         end if;
-        execute format('alter table geo.%I add primary key (gid)', _name);
+        if not exists (select from pg_index i where i.indrelid = format('geo.%I', _name)::regclass and i.indisprimary) then
+            execute format('alter table geo.%I add primary key (gid)', _name);  -- a table of an earlier release
+        end if;
         execute format('create index on geo.%I using gist (geom)', _name);
         execute format('analyze geo.%I', _name);
     end if;
+    -- Aggregates that several processes can compute together.
     execute format($query$
-        select count(*), array[min(public.st_xmin(t.geom)), min(public.st_ymin(t.geom)),
-                               max(public.st_xmax(t.geom)), max(public.st_ymax(t.geom))],
-               array_agg(distinct public.geometrytype(t.geom))
-          from geo.%I t$query$, _name) into rows, bounds, types;
+        select a.rows, array[public.st_xmin(a.box), public.st_ymin(a.box), public.st_xmax(a.box), public.st_ymax(a.box)],
+               case when a.first = a.last then array[a.first] else array[a.first, a.last] end
+          from (select count(*) as rows, public.st_3dextent(t.geom) as box,
+                       min(public.geometrytype(t.geom) collate "C") as first,
+                       max(public.geometrytype(t.geom) collate "C") as last
+                  from geo.%I t) a$query$, _name) into rows, bounds, types;
     chunks := (select count(*) from app.loaded_chunks c where c.table_name = _name);
     update app.layer_tables t set rows = finish_layer_table.rows where t.name = _name;
     return next;

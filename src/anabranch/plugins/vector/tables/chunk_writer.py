@@ -9,13 +9,16 @@ import numpy as np
 import pyarrow as pa
 import shapely
 
+from anabranch.plugins.vector.cleaning.plain_points import PlainPoints
 from anabranch.plugins.vector.models import CleanBatch, Family, PartRows
 from anabranch.plugins.vector.tables.binary_arrays import offsets_of
 from anabranch.plugins.vector.tables.copy_format import HEADER, TRAILER, encode_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import BinaryIO
+
+    import numpy.typing as npt
 
     from anabranch.plugins.vector.models import Column, Geometries, Rows
 
@@ -69,13 +72,15 @@ class ChunkWriter:
         *,
         first_gid: int = 1,
         keep_numbers: bool = False,
+        chunk_ended: "Callable[[WrittenRows], None] | None" = None,
     ) -> None:
         """Files are `{name}-00000.copy` and so on; one grows past `chunk_bytes` only by a row that is larger.
 
-        Rows are numbered from `first_gid`, or with `keep_numbers` keep those that their batches give.
+        Rows are numbered from `first_gid`, or with `keep_numbers` keep those that their batches give. `chunk_ended` is
+        called with what was written so far when a file is complete; the types may be those of later rows, too.
         """
         self._folder, self._name, self._columns, self._chunk_bytes = folder, name, columns, chunk_bytes
-        self._first_gid, self._keep_numbers = first_gid, keep_numbers
+        self._first_gid, self._keep_numbers, self._chunk_ended = first_gid, keep_numbers, chunk_ended
         self._chunks: list[str] = []
         self._chunk_rows: list[int] = []
         self._sha256 = hashlib.sha256()
@@ -100,6 +105,9 @@ class ChunkWriter:
     def close(self) -> WrittenRows:
         """End the last file."""
         self._end_chunk()
+        return self._written()
+
+    def _written(self) -> WrittenRows:
         bounds = None if np.isnan(self._bounds).any() else tuple(self._bounds.tolist())
         return WrittenRows(
             rows=sum(self._chunk_rows), bounds=bounds, has_z=self._has_z,
@@ -107,12 +115,19 @@ class ChunkWriter:
             chunks=tuple(self._chunks), chunk_rows=tuple(self._chunk_rows), sha256=self._sha256.hexdigest(),
         )  # fmt: skip
 
-    def _note(self, geometry: "Geometries") -> None:
-        left, bottom, right, top = shapely.total_bounds(geometry)
-        self._bounds[:2] = np.fmin(self._bounds[:2], [left, bottom])
-        self._bounds[2:] = np.fmax(self._bounds[2:], [right, top])
+    def _note(self, geometry: "Geometries | PlainPoints") -> None:
+        if isinstance(geometry, PlainPoints):
+            self._extend(geometry.xy.min(axis=0), geometry.xy.max(axis=0))
+            self._types.add(GEOMETRY_TYPES.index("Point"))
+            return
+        bounds = shapely.total_bounds(geometry)
+        self._extend(bounds[:2], bounds[2:])
         self._types.update(np.flatnonzero(np.bincount(shapely.get_type_id(geometry))).tolist())
         self._has_z |= bool(shapely.has_z(geometry).any())
+
+    def _extend(self, least: "npt.NDArray[np.float64]", most: "npt.NDArray[np.float64]") -> None:
+        self._bounds[:2] = np.fmin(self._bounds[:2], least)
+        self._bounds[2:] = np.fmax(self._bounds[2:], most)
 
     def _write_rows(self, offsets: "np.ndarray[tuple[int], np.dtype[np.int64]]", data: pa.Buffer) -> None:
         first = 0
@@ -140,6 +155,8 @@ class ChunkWriter:
             self._put(TRAILER)
             self._file.close()
             self._file = None
+            if self._chunk_ended:
+                self._chunk_ended(self._written())
 
     def _put(self, data: "bytes | memoryview") -> None:
         assert self._file is not None  # noqa: S101 - for the type checker

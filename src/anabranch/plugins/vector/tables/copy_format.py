@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import shapely
 
 from anabranch.errors import Permanent
+from anabranch.plugins.vector.cleaning.plain_points import PlainPoints
 from anabranch.plugins.vector.cleaning.types import ARROW_TYPES
 from anabranch.plugins.vector.models import ColumnType
 from anabranch.plugins.vector.tables.binary_arrays import (
@@ -50,7 +51,10 @@ JSONB_VERSION = pa.scalar(b"\x01", pa.large_binary())
 
 
 def encode_rows(
-    geometry: "Geometries", attributes: pa.RecordBatch, columns: "Sequence[Column]", gids: "npt.NDArray[np.int64]"
+    geometry: "Geometries | PlainPoints",
+    attributes: pa.RecordBatch,
+    columns: "Sequence[Column]",
+    gids: "npt.NDArray[np.int64]",
 ) -> pa.Array:
     """A value of bytes for each row: its gid, its geometry as EWKB, then the attributes in the columns' order."""
     if len(geometry) == 0:
@@ -59,7 +63,10 @@ def encode_rows(
     rows.add_fixed(">i2", 2 + len(columns))
     rows.add_fixed(">i4", 8)
     rows.add_fixed(">i8", gids)
-    _add_geometry(rows, geometry)
+    if isinstance(geometry, PlainPoints):
+        _add_points(rows, geometry.xy)
+    else:
+        _add_geometry(rows, geometry)
     for column, values in zip(columns, attributes.columns, strict=True):
         try:
             _add_attribute(rows, column.type, values)
@@ -107,11 +114,14 @@ def _add_geometry(rows: _Rows, geometry: "Geometries") -> None:
     coordinates = shapely.get_coordinates(geometry, include_z=bool(has_z.any()))
     if len(coordinates) != len(geometry):  # empty points have none
         return _add_any_geometry(rows, geometry)
+    return _add_points(rows, coordinates)
+
+
+def _add_points(rows: _Rows, coordinates: "npt.NDArray[np.float64]") -> None:
     dimensions = coordinates.shape[1]
     _add_geometry_head(rows, 9 + 8 * dimensions, 1 | (HAS_Z if dimensions == 3 else 0))
     for dimension in range(dimensions):
         rows.add_fixed("<f8", coordinates[:, dimension])
-    return None
 
 
 def _add_any_geometry(rows: _Rows, geometry: "Geometries") -> None:

@@ -15,7 +15,7 @@ from anabranch.plugins.vector.handler_models import ChunkRows, PublishedLayer, S
 from anabranch.plugins.vector.models import TableShape
 from anabranch.plugins.vector.tables.statements import name_in, run, text
 
-__all__ = ["copy_chunk", "find_layer", "find_published", "finish_table", "make_table", "may_publish"]
+__all__ = ["copy_chunk", "find_layer", "find_published", "finish_table", "make_table", "may_publish", "mix_table"]
 
 BLOCK_BYTES = 2**20
 BOUNDS_TOLERANCE_DEGREES = 1e-9
@@ -52,6 +52,16 @@ def make_table(ctx: Context, name: str, table: TableShape) -> None:
     with ctx.catalog() as connection:
         ((made,),) = run(connection, "make_table", table=name, **facts, **_fence(ctx))
         if not made:
+            raise _lost()
+
+
+def mix_table(ctx: Context, name: str, table: TableShape) -> None:
+    """Let a table of points take multiple ones besides; Interrupted as above."""
+    facts = {"geometry_type": table.geometry_type, "has_z": table.has_z}
+    with ctx.catalog() as connection:
+        run(connection, "no_time_limit")
+        ((done,),) = run(connection, "mix_table", table=name, **facts, **_fence(ctx))
+        if not done:
             raise _lost()
 
 
