@@ -65,6 +65,7 @@ __all__ = ["app_from_environment", "create_app"]
 # For all applications of a process: what FastAPI derives from them takes a quarter of a second.
 ROUTES = APIRouter(generate_unique_id_function=lambda route: route.name)
 for _module in (
+    catalog,  # the first that is tried: a map asks for dozens of tiles at once
     jobs,
     bulk,
     control,
@@ -83,7 +84,6 @@ for _module in (
     items,
     platform,
     reference,
-    catalog,
     files,
     page,
 ):

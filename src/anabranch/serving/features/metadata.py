@@ -22,7 +22,7 @@ GRID: Literal["WebMercatorQuad"] = "WebMercatorQuad"
 GRIDS = TileMatrixSets({GRID: tms.get(GRID)})
 
 
-def only_json(
+async def only_json(
     f: Annotated[
         Literal["json"] | None, Query(description="The format of the answer; there is one, which is also the default.")
     ] = None,

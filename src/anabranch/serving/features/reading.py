@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 from anabranch.errors import InputError
@@ -17,6 +18,7 @@ MAX_PAGE_BYTES, MAX_FEATURE_BYTES = 10_000_000, 100_000_000
 MAX_COUNTED = 1_000_000  # matching features; beyond it their number is left out
 EXTENT, BUFFER = 4096, 64  # of a tile: its buffer is 8 of 512 pixels, as wide as the symbols of maps are drawn
 MAX_TILE_FEATURES, TILE_ATTRIBUTES, MAX_TILE_TEXT = 10_000, 50, 200
+MAX_WHOLE_TILES = 100  # statements that are kept
 # Their values are short, and have a type in a tile, or a short text.
 SHORT = frozenset({"smallint", "integer", "bigint", "real", "double precision", "boolean", "date", "timestamp",
                    "timestamptz", "time", "uuid"})  # fmt: skip
@@ -107,19 +109,33 @@ async def read_tile(
 
     def make(layer: Layer) -> tuple[str, Sequence[object]]:
         condition, columns = choose(layer)
-        statement = compose(
-            "tile",
-            table=name_table(layer.name),
-            columns=join(", ", [column_of(ID), *map(_for_tile, columns)]),
-            condition=condition or compose("everything"),
-            extent=EXTENT,
-            buffer=BUFFER,
-            limit=MAX_TILE_FEATURES,
-        )
-        return to_text(statement), (*tile, *_surround(tile))
+        if condition is None:
+            statement = _whole_tile(layer.name, tuple(columns))
+        else:
+            statement = _tile(layer.name, columns, condition)
+        return statement, (*tile, *_surround(tile))
 
     layer, row = await layers.read(layer, make)
     return layer, bytes(row["tile"] or b"")
+
+
+def _tile(layer: str, columns: Sequence[Column], condition: Part) -> str:
+    statement = compose(
+        "tile",
+        table=name_table(layer),
+        columns=join(", ", [column_of(ID), *map(_for_tile, columns)]),
+        condition=condition,
+        extent=EXTENT,
+        buffer=BUFFER,
+        limit=MAX_TILE_FEATURES,
+    )
+    return to_text(statement)
+
+
+@lru_cache(MAX_WHOLE_TILES)
+def _whole_tile(layer: str, columns: Sequence[Column]) -> str:
+    """The statement for tiles without a condition, which most are."""
+    return _tile(layer, columns, compose("everything"))
 
 
 def _for_tile(column: Column) -> Part:

@@ -23,7 +23,7 @@ from anabranch.serving.features.models import (
     WebLink,
 )
 from anabranch.serving.features.query import (
-    FeatureQuery,
+    RequestedFeatures,
     RequestedLayer,
     check_names,
     choose_columns,
@@ -54,7 +54,7 @@ router = APIRouter(route_class=JsonRoute)
 JSON_ONLY = [Depends(only_json)]
 
 
-def _only_geojson(
+async def _only_geojson(
     f: Annotated[
         Literal["json", "geojson"] | None, Query(description="The format; both are GeoJSON, which is also the default.")
     ] = None,
@@ -116,7 +116,7 @@ def _describe(layer: Layer, urls: Urls) -> PublishedLayer:
 async def items(
     request: Request,
     layer: RequestedLayer,
-    query: Annotated[FeatureQuery, Depends()],
+    query: RequestedFeatures,
     sortby: Annotated[
         str | None, Query(description="Columns, separated by commas; - before one is descending.")
     ] = None,

@@ -12,7 +12,14 @@ from anabranch.serving.features.layers import Column, Layer
 from anabranch.serving.features.links import MVT, Urls
 from anabranch.serving.features.metadata import GRID, JsonRoute, json_type
 from anabranch.serving.features.models import TileJson, VectorLayer
-from anabranch.serving.features.query import FeatureQuery, RequestedLayer, check_names, choose_columns, layers_of
+from anabranch.serving.features.query import (
+    FeatureQuery,
+    RequestedFeatures,
+    RequestedLayer,
+    check_names,
+    choose_columns,
+    layers_of,
+)
 from anabranch.serving.features.reading import TILE_ATTRIBUTES, Tile, read_tile
 from anabranch.serving.features.sql import Part
 
@@ -26,7 +33,7 @@ Publication = Annotated[
 ]
 
 
-def _only_grid(
+async def _only_grid(
     grid: Annotated[
         Literal["WebMercatorQuad"], FromPath(alias="tileMatrixSetId", description="The grid of the tiles.")
     ],
@@ -43,7 +50,7 @@ async def tilejson(
     request: Request,
     response: Response,
     layer: RequestedLayer,
-    query: Annotated[FeatureQuery, Depends()],
+    query: RequestedFeatures,
 ) -> TileJson:
     check_names(request, layer)
     query.condition(request, layer)  # what is wrong with it is said here, and not for each tile
@@ -90,7 +97,7 @@ async def collection_get_tile(
     z: Annotated[int, FromPath(description="The zoom.")],
     x: Annotated[int, FromPath(description="The column, from the west.")],
     y: Annotated[int, FromPath(description="The row, from the north.")],
-    query: Annotated[FeatureQuery, Depends()],
+    query: RequestedFeatures,
     publication: Publication = None,
 ) -> Response:
     if not 0 <= z <= DEEPEST_ZOOM or not (0 <= x < 2**z and 0 <= y < 2**z):

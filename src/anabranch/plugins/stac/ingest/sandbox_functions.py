@@ -118,7 +118,7 @@ def _geometry(value: Any) -> Any:  # GeoJSON
     """GeoJSON of WKB, or of text that is GeoJSON already."""
     if isinstance(value, bytes):
         if is_too_deep(value):
-            raise ValueError("the collections of a geometry are nested too deep")
+            raise _unreadable("the collections of a geometry are nested too deep")
         return json.loads(shapely.to_geojson(shapely.from_wkb(value)))
     return _plain(value)
 

@@ -1,6 +1,7 @@
--- The publication that the layer of a name shows now; null where there is none. In plpgsql, which keeps its plan: it is asked
--- for with every tile.
-create function app.layer_publication(_name text) returns uuid language plpgsql stable as $$
+-- The publication that the layer of a name shows now; null where there is none. In plpgsql, which keeps its plan, also in
+-- sessions that plan every statement again: it is asked for with every tile.
+create function app.layer_publication(_name text) returns uuid language plpgsql stable
+set plan_cache_mode = force_generic_plan as $$
 begin
     return (select l.publication from app.layers l where l.name = _name);
 end;
