@@ -17,7 +17,7 @@ pytestmark = pytest.mark.postgres
 
 ALL_LANES = (0, 2**62)
 BATCH, OUTSTANDING, WIDTH = 100, 5_000, 100_000
-HOT = ("lanes", "claims", "due", "outcomes", "attempts", "items", "rights", "sessions", "limit_changes")
+HOT = ("lanes", "claims", "due", "outcomes", "attempts", "items", "rights", "sessions", "limit_changes", "turns")
 # A hundred tasks touch about 1,500 pages, and the answers of a report are joined by 100 x 100 comparisons.
 MOST_BUFFERS, MOST_ROWS = 4_000, 60_000
 
@@ -288,6 +288,55 @@ async def test_a_long_transaction_that_holds_the_horizon_does_not_slow_every_tas
         found = {"claim": meter.least(lambda: tasks.append(meter.claim()))}
         found["report"] = min(meter.measure(meter.report, batch) for batch in tasks)
         assert_bounded(found)
+
+
+async def add_owners(url: str, owners: int, lanes: int) -> None:
+    """So many owners with so many root jobs each, of one lane with two tasks."""
+    await furnish(url, lanes=lanes * owners, outcomes=0)
+    with connect(url, None) as admin:
+        admin.execute("delete from app.lanes where priority = 3 or node <> 'work'")
+        admin.execute(
+            "update app.lanes set width = 2, remaining = 2, root = generation, place = 1, owner = generation %% %s",
+            [owners],
+        )
+        admin.execute("vacuum app.lanes")
+
+
+@pytest.mark.parametrize(("owners", "lanes"), [(1, 10_000), (2, 5_000), (100, 100)])
+async def test_e22_a_claim_costs_the_same_however_many_lanes_each_owner_has(
+    quiet_url: str, owners: int, lanes: int
+) -> None:
+    await add_owners(quiet_url, owners, lanes)
+    with Meter(quiet_url) as meter:
+        meter.report(meter.claim(1))
+        found = meter.least(meter.claim, 1)
+    assert found.buffers < 150 + 10 * owners, found
+    assert found.rows < 50 + 20 * owners, found
+
+
+async def test_e22_ten_thousand_jobs_of_an_owner_wait_and_another_s_first_task_is_claimed_next(quiet_url: str) -> None:
+    await add_owners(quiet_url, 1, 10_000)
+    with Meter(quiet_url) as meter:
+        meter.claim(1)
+        async with open_harness(quiet_url) as harness:
+            await harness.submit(fan_out(1), priority=6, scope="another")
+        newest = meter.connection.execute("select max(id) from app.lanes").fetchone()
+        tasks: list[Any] = []
+        found = meter.measure(lambda: tasks.extend(meter.claim(1)))
+        assert [tuple(task[:1]) for task in tasks] == [newest]
+    assert found.buffers < 200, found
+
+
+async def test_e22_places_are_found_by_indexes_when_the_plans_were_made_for_empty_tables(quiet_url: str) -> None:
+    await furnish(quiet_url, lanes=0, outcomes=0)
+    empty_then(quiet_url, "vacuum analyze")
+    place = ("default", 6, 0, 1)
+    with Meter(quiet_url) as meter:
+        meter.value("next_place", *place)
+        await add_owners(quiet_url, 1, 10_000)
+        meter.connection.execute("update app.lanes set root = 1")
+        found = meter.least(meter.value, "next_place", *place)
+    assert found.buffers < 50, found
 
 
 HISTORY = 20_000

@@ -27,7 +27,7 @@ HASTY = "-c deadlock_timeout=20ms -c statement_timeout=15s"
 # Parents before those that refer to them.
 TABLES = (
     "workflows", "sessions", "jobs", "nodes", "lanes", "items", "claims", "due", "outcomes", "attempts", "checkpoints",
-    "traces", "rights", "waits", "signals", "children", "limits", "limit_changes", "events", "duties", "clock",
+    "traces", "rights", "waits", "signals", "children", "limits", "limit_changes", "turns", "events", "duties", "clock",
     "staged_items",
 )  # fmt: skip
 

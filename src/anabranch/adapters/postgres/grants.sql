@@ -42,9 +42,9 @@ begin
                    act_on_publications, add_event, answer_reports, count_endings, create_layer_table,
                    drop_layer_table, end_wait, end_waits, expire_sessions, find_room, fold_running, follow_job, free_held,
                    keep_lane, keep_same, lock_catalog, lock_collection, lock_key, lock_lane, lock_objects, lock_running,
-                   make_right, note_kept, open_lane, open_wait, rebuild_items, record, record_collection,
-                   record_visibility,
-                   release, remove_claims, remove_due, replace_view, ripen, set_job, set_node, show_items,
+                   make_right, next_place, note_kept, open_lane, open_wait, rebuild_items, record, record_collection,
+                   record_visibility, release, remove_claims, remove_due, replace_view, ripen, save_turn, set_job,
+                   set_node, show_items,
                    show_tables, take_due, tick, try_again, watch}') as part,
                p.proname = any('{
                    adopt_table, begin_chunk, change_items, ensure_collection, find_adopted, find_asset, find_foreign,

@@ -109,7 +109,8 @@ create table app.nodes (
 -- leaves no room for it now. superseded: its node was retried, and what stands here is history. told: how many attempts
 -- that did not end their task the job's events report; null: there was none. task_bytes: how much data of its own a task
 -- brings to its claim at most; shared_bytes: how much they have in common. freed_at: when its window or a limit last let it
--- be claimed again.
+-- be claimed again. owner: the hash of the scope of its root job, the one that its job runs for or the job itself. place:
+-- the round in which it is claimed from, of its owner's rounds in its queue and priority.
 create table app.lanes (
     id bigint generated always as identity primary key,
     job bigint not null references app.jobs on delete cascade,
@@ -148,17 +149,34 @@ create table app.lanes (
     task_bytes integer not null default 0,
     shared_bytes integer not null default 0,
     freed_at timestamptz,
+    owner bigint not null default 0,
+    root bigint not null default 0,
+    place bigint not null default 0,
     unique (job, node, purpose, generation)
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 
-create index lanes_claimable on app.lanes (queue, priority, served_at, id) where claimable;
+create index lanes_claimable on app.lanes (queue, priority, owner, place, root, id) where claimable;
 create index lanes_queue_timeout on app.lanes (id) where claimable and queue_timeout is not null;
-create index lanes_open on app.lanes (queue) where not closed;
+create index lanes_open on app.lanes (queue, priority, owner) where not closed;
 create index lanes_failed on app.lanes (id) where failed > 0 and not superseded;
-create index lanes_held on app.lanes (held, priority, served_at, id) where held is not null and not closed;
+create index lanes_held on app.lanes (held, queue, priority, owner, place, root, id) where held is not null and not closed;
+create index lanes_root on app.lanes (root, queue, priority, place) where claimable or held is not null and not closed;
 create index lanes_due on app.lanes (queue, due_at) where not ripe and not closed and due_at is not null;
 create index lanes_due_timeout on app.lanes (due_at) where not ripe and not closed and queue_timeout is not null;
 create index lanes_untold on app.lanes (id) where told = 0 and not closed;
+
+-- When an owner was last served in a queue at a priority: the number of that claim, and the round that it was in. Claims that
+-- have nobody to choose from write nothing here.
+create table app.turns (
+    queue text not null,
+    priority smallint not null,
+    owner bigint not null,
+    number bigint not null,
+    place bigint not null,
+    primary key (queue, priority, owner)
+) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
+
+create sequence app.turn_numbers;
 
 -- The parameters of a lane's tasks, where they differ; a lane of bare indexes has none. A task without a key of its own
 -- goes by its index.

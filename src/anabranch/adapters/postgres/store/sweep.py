@@ -91,6 +91,7 @@ class PostgresSweep:
             Act("cancel_orphans", BATCH_ORPHANS, self.cancel_orphans),
             Act("sum_endings", BATCH_ENDINGS, partial(self._value, "sum_endings", COUNTED_WORKFLOWS, BATCH_ENDINGS)),
             Act("purge_idempotency_keys", BATCH_ROWS, partial(self._value, "purge_idempotency_keys", BATCH_ROWS)),
+            Act("remove_turns", BATCH_ROWS, partial(self._value, "remove_turns", BATCH_ROWS)),
         ):
             await self._do(act, tick)
         await tick()

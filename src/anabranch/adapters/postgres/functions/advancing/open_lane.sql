@@ -16,8 +16,11 @@ declare
     _staged integer;
     _priority smallint;
     _shared integer;
+    _of record;
 begin
-    select j.priority, app.data_bytes(j.parameters) into strict _priority, _shared from app.jobs j where j.id = _job;
+    select coalesce((_open ->> 'priority')::smallint, j.priority), app.data_bytes(j.parameters) into strict _priority, _shared
+      from app.jobs j where j.id = _job;
+    select r.* into strict _of from app.find_root(_job) r;
     if _source ->> 'node' is not null then
         select l.id, case when _source ->> 'kind' = 'match' then l.width end into strict _from, _width
           from app.lanes l
@@ -36,16 +39,17 @@ begin
     end if;
     insert into app.lanes (job, node, purpose, generation, queue, priority, handler, with_parameters, policy,
                            width, next_index, running, remaining, failed, tolerated, max_running, queue_timeout,
-                           closed, opened_at, served_at, itemized, ripe, values, tried, limit_key, shared_bytes)
+                           closed, opened_at, served_at, itemized, ripe, values, tried, limit_key, shared_bytes,
+                           owner, root, place)
     values (_job, _open ->> 'node', _purpose, _generation, _open ->> 'queue',
-            coalesce((_open ->> 'priority')::smallint, _priority),
-            _open ->> 'handler', (_open ->> 'with_parameters')::boolean,
+            _priority, _open ->> 'handler', (_open ->> 'with_parameters')::boolean,
             (_open -> 'policy') - 'values' || jsonb_strip_nulls(jsonb_build_object('heir_of', _heir_of)),
             _width, 0, 0, _width, 0, (_open ->> 'tolerated')::integer, (_open ->> 'max_running')::integer,
             app.seconds((_open #>> '{policy,queue_timeout_seconds}')::float),
             _width = 0, app.now(), app.now(), _source ->> 'kind' <> 'count', false,
             _open #> '{policy,values}', _tried, _open ->> 'limit_key',
-            coalesce(octet_length(_open #>> '{policy,values}'), 0) + _shared)
+            coalesce(octet_length(_open #>> '{policy,values}'), 0) + _shared,
+            _of.owner, _of.root, app.next_place(_open ->> 'queue', _priority, _of.owner, _of.root))
     on conflict do nothing
     returning id into _lane;
     if _lane is null then

@@ -1,5 +1,5 @@
--- Claim tasks for a session, due again or new, from the most urgent lane that was served longest ago (E22): at most _limit,
--- or, for handlers in _fast (handler: how many to prefetch), up to that many. A claim is of at most 32 lanes and about
+-- Claim tasks for a session, due again or new, from the most urgent lanes, owners and their root jobs in turn (E22): at most
+-- _limit, or, for handlers in _fast (handler: how many to prefetch), up to that many. A claim is of at most 32 lanes and about
 -- 8 MB, or one task of any size. Locked lanes are skipped; with _wait, the first is waited for if nothing else was found.
 -- A session that drains gets nothing; a lane for which a limit leaves no room is held back, so that each is met once.
 -- The token is drawn for each call and part of the fence (E3): no claim of another history of the database has it.
@@ -13,6 +13,11 @@ set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bit
 set enable_mergejoin = off set enable_material = off set enable_memoize = off set jit = off as $$
 declare
     _lane app.lanes;
+    _turns app.turns[];
+    _stored bigint;
+    _at integer;
+    _beside boolean;
+    _ends boolean;
     _share float;
     _ahead float := 1;
     _left integer := _limit;
@@ -47,8 +52,10 @@ begin
         perform app.free_held(_queues);
     end if;
     perform app.ripen(_queues);
+    _turns := app.find_turns(_queues);
+    _stored := (select max(t.number) from unnest(_turns) t);
     while _left > 0 and _ahead > 0 and cardinality(_lanes) < 32 loop
-        _lane := app.lock_lane(_queues, _wait and _lanes = '{}' and not _limited, _passed);
+        _lane := app.lock_lane(_turns, _wait and _lanes = '{}' and not _limited, _passed);
         exit when _lane.id is null;
         if _limited then
             _room := app.find_room(_lane);
@@ -74,15 +81,30 @@ begin
         insert into app.claims (lane, idx, attempt, session, token, failures, crashes, first_at, claimed_at)
         select _lane.id, i, _lane.tried + 1, _session, _token, 0, 0, app.now(), app.now()
           from generate_series(_lane.next_index, _lane.next_index + _new - 1) i;
-        -- Who was served last matters only beside others: a lane with more to give that is alone keeps its place in the
+        _at := 1;
+        while (_turns[_at].queue, _turns[_at].priority, _turns[_at].owner) <> (_lane.queue, _lane.priority, _lane.owner) loop
+            _at := _at + 1;
+        end loop;
+        -- Places matter only beside others: a lane with more to give that is its owner's only one keeps its place in the
         -- index, so that a long transaction elsewhere does not let the versions of it pile up there.
+        _ends := not _lane.ripe and _lane.next_index + _new = _lane.width;
+        _beside := (not _ends or _lane.place > _turns[_at].place) and (_limited or exists (
+            select from app.lanes o
+             where o.queue = _lane.queue and o.priority = _lane.priority and o.owner = _lane.owner and o.claimable
+               and o.id <> _lane.id limit 1));
+        if _beside then
+            _turns[_at].place := greatest(_turns[_at].place, _lane.place);
+        end if;
+        if _beside or (select count(*) > 1 from unnest(_turns) t where t.priority = _lane.priority) then
+            _turns[_at].number := nextval('app.turn_numbers');
+        end if;
         update app.lanes l
-           set next_index = l.next_index + _new, running = l.running + _due + _new,
-               served_at = case when l.queue_timeout is not null or l.next_index + _new = l.width or exists (
-                   select from unnest(_queues) q cross join lateral (
-                       select from app.lanes o
-                        where o.queue = q and o.claimable and o.priority = _lane.priority and o.id <> _lane.id limit 1) other)
-                   then app.now() else l.served_at end
+           set next_index = l.next_index + _new, running = l.running + _due + _new, served_at = app.now(),
+               place = case when _beside and not _ends then 1 + greatest(_turns[_at].place, (
+                   select o.place from app.lanes o
+                    where o.root = _lane.root and o.queue = _lane.queue and o.priority = _lane.priority
+                      and (o.claimable or o.held is not null and not o.closed)
+                    order by o.place desc limit 1)) else l.place end
          where l.id = _lane.id;
         if _lane.policy ?| '{lineage,heir_of}' then
             _tasks := _tasks || array_fill(_lane.id, array[_new]);
@@ -107,6 +129,7 @@ begin
     if _lanes = '{}' then
         return null;
     end if;
+    perform app.save_turn(t) from unnest(_turns) t where t.number > _stored;
     if _tasks <> '{}' then
         select jsonb_agg(jsonb_build_array(i.lane, i.idx, i.metadata)) into _noted
           from unnest(_tasks, _indexes) t(lane, idx)

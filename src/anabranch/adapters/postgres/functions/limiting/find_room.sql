@@ -46,7 +46,7 @@ begin
                    and _limit.name = case _limit.kind when 'queue' then x.queue when 'handler' then x.handler
                        when 'key' then x.limit_key else (select j.workflow from app.jobs j where j.id = x.job) end
                    and (_limit.kind <> 'key' or _limit.paused or app.count_ancestors(x.job, _limit.name) = 0)
-                 order by x.priority, x.served_at, x.id limit 1000 for update skip locked));
+                 order by x.priority, x.owner, x.place, x.root, x.id limit 1000 for update skip locked));
             return 0;
         end if;
         _room := least(_room, _left);

@@ -1,5 +1,6 @@
 -- Count ended attempts on their lanes, which the caller holds. A lane whose last task ended, or that failed beyond what
--- it tolerates, is closed and gives its right (E6). One with attempts that did not end their task for a fault is marked for an event.
+-- it tolerates, is closed and gives its right (E6). One that can be
+-- claimed again is placed like one that is opened. One with attempts that did not end their task for a fault is marked for an event.
 -- Returns these rights.
 create function app.count_endings(_session bigint, _endings app.ending[], _closed bigint[]) returns bigint[]
 language plpgsql as $$
@@ -21,6 +22,8 @@ begin
                told = case when _lane.repeats then coalesce(l.told, 0) else l.told end,
                ripe = l.ripe or coalesce(_lane.due_at <= app.now(), false),
                freed_at = case when l.running >= l.max_running then app.now() else l.freed_at end,
+               place = case when not l.claimable and (l.running >= l.max_running or _lane.due_at <= app.now())
+                            then app.next_place(l.queue, l.priority, l.owner, l.root) else l.place end,
                closed = l.remaining - _lane.final = 0 or l.failed + _lane.failed > l.tolerated
          where l.id = _lane.id
         returning l.closed into _over;

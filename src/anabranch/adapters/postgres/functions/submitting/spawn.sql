@@ -30,8 +30,7 @@ begin
       from app.lanes l join app.jobs j on j.id = l.job where l.id = _lane;
     select s.* into strict _child
       from app.submit(_head, _tail, _scope, _workflow, _hash, _definition, _nodes, _parameters, _parent.priority, false,
-                      _parent.correlation_id, _session, _start => _start) s;
-    update app.jobs j set parent = _parent.id where j.job_id = _child.job_id;
+                      _parent.correlation_id, _session, _start => _start, _parent => _parent.id) s;
     insert into app.children (job, lane, idx, attempt, token, failures, crashes, first_at, claimed_at, ended_at)
     select j.id, _lane, _idx, _attempt, _claim.token, _claim.failures, _claim.crashes, _claim.first_at,
            _claim.claimed_at, j.finished_at

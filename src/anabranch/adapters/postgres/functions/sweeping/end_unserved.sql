@@ -13,7 +13,8 @@ declare
     _limited boolean := exists (select from app.limits);
 begin
     lock table app.claims in row exclusive mode;
-    update app.lanes l set ripe = true
+    update app.lanes l set ripe = true,
+           place = case when l.claimable then l.place else app.next_place(l.queue, l.priority, l.owner, l.root) end
      where l.id = any(array(
         select x.id from app.lanes x
          where not x.ripe and not x.closed and x.due_at <= app.now() and x.queue_timeout is not null
