@@ -23,7 +23,7 @@ Number = int | float
 NAME = "[A-Za-z0-9][A-Za-z0-9._-]{0,199}"
 MAX_POSITIONS = 10_000
 DECIMALS = 9  # a tenth of a millimetre: finer digits are noise of a reprojection
-BBOX_TOLERANCE_DEGREES = 1e-6
+BBOX_TOLERANCE_DEGREES = 2e-6  # the outline of a point is wider than it by half of that, and rounded
 CODE = re.compile(r"[A-Z][A-Za-z0-9_]{0,31}:[A-Za-z0-9_.-]{1,64}", re.ASCII)  # of any authority
 
 
