@@ -147,6 +147,7 @@ def handler_resources(settings: Settings, database_url: str, scratch: Path) -> H
         plugin_settings(settings),
         settings.signing_key_file,
         open_geo_library,
+        settings.public_url,
     )
 
 

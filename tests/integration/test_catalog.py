@@ -435,6 +435,7 @@ def test_e5_the_handler_role_publishes_and_touches_nothing_else(
         "list_extents",
         "list_failures",
         "list_files",
+        "list_published",
         "make_layer_table",
         "mix_layer_table",
         "note_versions",

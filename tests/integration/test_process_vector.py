@@ -185,6 +185,8 @@ async def test_a_refused_file_leaves_nothing(stack: Stack, bronze: Path, catalog
         await stack.submit("process_vector", source="bronze://in/x.gpkg", mode="append")
     with pytest.raises(InputError, match="there is no CRS EPSG:1"):
         await stack.submit("process_vector", source="bronze://in/x.gpkg", crs="EPSG:1")
+    with pytest.raises(InputError, match="geoparquet"):
+        await stack.submit("process_vector", source="bronze://in/x.gpkg", exports=["shapefile"])
 
 
 async def test_a_source_that_was_replaced_or_removed_since_its_preflight_is_noticed(
@@ -217,9 +219,33 @@ async def retry(stack: Stack, job: JobDetail) -> Failure:
 
 async def test_p6_nothing_is_visible_before_it_is_approved(stack: Stack, bronze: Path, catalog_url: str) -> None:
     write_layer(bronze / "towns.geojson", [BONN], name=["Bonn"])
-    job = await stack.submit("process_vector", source="bronze://in/towns.geojson", approval=True)
+    job = await stack.submit("process_vector", source="bronze://in/towns.geojson", approval=True, exports=["csv"])
     await stack.until(job, lambda detail: any(node.is_waiting for node in detail.nodes))
     assert rows(catalog_url, "select name from app.layers") == []
     await stack.gateway.controls.signal(job, "review", {"approved": True}, "a reviewer")
-    result_of(await stack.wait(job))
+    result = result_of(await stack.wait(job))
+    assert [output["kind"] for output in result["outputs"]] == ["table", "report", "csv"]
     assert names(catalog_url, "towns") == ["Bonn"]
+
+
+async def test_exports_are_files_of_each_item_and_the_job_answers_while_they_are_shown(
+    stack: Stack, bronze: Path, catalog_url: str, tmp_path: Path
+) -> None:
+    write_layer(bronze / "map.gpkg", [BONN], layer="towns", name=["Bonn"])
+    write_layer(bronze / "map.gpkg", [LineString([BONN, KIEL])], layer="roads", name=["A 1"])
+    wishes: dict[str, Any] = {"exports": ["geoparquet", "csv"], "reason": "delivery 7"}
+
+    job = await publish(stack, "map.gpkg", **wishes)
+
+    result = result_of(job)
+    assert [output["kind"] for output in result["outputs"]] == [
+        "table", "table", "report", "geoparquet", "csv", "geoparquet", "csv",
+    ]  # fmt: skip
+    assert [item["id"] for item in result["items"]] == ["map_towns", "map_roads"]
+    for item in rows(catalog_url, "select document from app.catalog_items"):
+        assert set(item["document"]["assets"]) == {"data", "report", "geoparquet", "csv"}
+    towns = next(each["href"] for each in result["outputs"] if each["href"].endswith("map_towns.parquet"))
+    assert list(geopandas.read_parquet(tmp_path / towns.replace("://", "/"))["name"]) == ["Bonn"]
+    said = rows(catalog_url, "select distinct reason from app.publications where kind = 'item'")
+    assert said == [{"reason": "delivery 7"}]
+    assert (await publish(stack, "map.gpkg", **wishes)).job.job_id == job.job.job_id  # what it made is shown

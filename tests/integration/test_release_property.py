@@ -133,7 +133,7 @@ async def compare(engine: EngineHarness, model: Model, asset_id: str) -> None:
 
 def in_a_word(row: Any) -> str:  # of app.release_details
     if row["approval_status"] != "pending_review":
-        return {"expired": "cancelled"}.get(row["approval_status"], row["approval_status"])
+        return "cancelled" if row["approval_status"] == "expired" else str(row["approval_status"])
     return (
         "review"
         if row["processing_status"] == "completed"

@@ -53,3 +53,17 @@ def test_tables_are_published_only_where_the_packages_for_it_are_installed(
     with pytest.raises(Permanent) as refused:
         open_geo_library(FakeContext(tmp_path))
     assert "anabranch[postgres,stac,vector]" in refused.value.remedy
+
+
+def test_files_of_a_folder_stay_beside_each_other(tmp_path: Path) -> None:
+    ctx, folder = FakeContext(tmp_path), tmp_path / "pages"
+    for name in ("index.json", "parts/1.json", "parts/2.bin"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(name)
+    first, second = (
+        ctx.storage.put_folder(folder, tier="gold", media_type=lambda name: name.rpartition(".")[2]) for _ in range(2)
+    )
+    (root,) = {output.address.removesuffix(name) for name, output in first.items()}
+    assert all(ctx.storage.read(root + name).decode() == name for name in first)
+    assert [output.media_type for output in first.values()] == ["json", "json", "bin"]
+    assert {output.address for output in first.values()}.isdisjoint(output.address for output in second.values())

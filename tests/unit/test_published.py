@@ -10,9 +10,10 @@ import pytest
 from anabranch.adapters.objects.folder import Folder
 from anabranch.adapters.postgres.store.published_files import PublishedFile
 from anabranch.api.routes.files import parse_range
+from anabranch.contract.published_links import find_addresses, name_files
 from anabranch.errors import AnabranchError, Changed, Gone
 from anabranch.serving.objects import Remote, TierObjects
-from anabranch.serving.published import FilesByItem, find_addresses, name_files
+from anabranch.serving.published import FilesByItem
 from anabranch.serving.stac.pool import Catalog
 from anabranch.serving.tiles.assets import Assets, rasters_of
 from anabranch.storage.tiers import Storage

@@ -72,7 +72,7 @@ def published_path(collection: str, item: str, part: str = "") -> str:
 
 def file_path(publication: str, name: str) -> str:
     """The path of a file of a publication, which never changes."""
-    return f"/files/p/{segment(publication)}/{segment(name)}"
+    return f"/files/p/{segment(publication)}/{_segments(name)}"
 
 
 def download_path(source: Item | PublishedItem | str, name: str) -> str:
@@ -91,4 +91,9 @@ def download_path(source: Item | PublishedItem | str, name: str) -> str:
 
 def current_file_path(collection: str, item: str, name: str) -> str:
     """The path that leads to a file of an item as it is published now."""
-    return f"/files/current/{segment(collection)}/{segment(item)}/{segment(name)}"
+    return f"/files/current/{segment(collection)}/{segment(item)}/{_segments(name)}"
+
+
+def _segments(name: str) -> str:
+    """The name of a file, which may have folders."""
+    return "/".join(map(segment, name.split("/")))

@@ -18,7 +18,8 @@ _ATTEMPT = re.compile(r"([0-9]+)-([0-9a-f]{8})")
 class AttemptKey:
     """The parts of a key; node and index are as `segment` spells them.
 
-    The token is new for each object: a job that was purged and forgotten may come back under the same id.
+    The token is new for each object, or for a folder of them: a job that was purged and forgotten may come back under
+    the same id.
     """
 
     job: str

@@ -1,12 +1,13 @@
 """`ctx.storage`: fetches sources into scratch, and writes outputs under keys of the attempt."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from anabranch.canonical import sha256 as hash_text
-from anabranch.storage.addresses import Address, parse_address
-from anabranch.storage.attempt_keys import attempt_key
+from anabranch.storage.addresses import Address, check_path, parse_address
+from anabranch.storage.attempt_keys import AttemptKey, attempt_key
 from anabranch.storage.ranged_object import DEFAULT_CACHE_BYTES, Ranges, source_changed
 from anabranch.storage.source_cache import Sources
 from anabranch.storage.tiers import Page, Stat, Storage
@@ -14,6 +15,7 @@ from anabranch.storage.tiers import Page, Stat, Storage
 __all__ = ["Output", "Staged", "TaskStorage", "Writer"]
 
 MAX_NAME_BYTES = 200
+UPLOADS = 4  # at once, of a folder
 DEFAULT_MEDIA_TYPE = "application/octet-stream"
 
 
@@ -89,9 +91,27 @@ class TaskStorage:
         self, path: Path, *, tier: str = "silver", name: str | None = None, media_type: str = DEFAULT_MEDIA_TYPE
     ) -> Output:
         """Write a file to a tier under a key of this attempt; where it is, its size and its SHA-256."""
+        return self._upload(path, Address(tier, str(self._new_key(name or path.name))), media_type)
+
+    def put_folder(
+        self, folder: Path, *, tier: str = "silver", media_type: Callable[[str], str] = lambda _: DEFAULT_MEDIA_TYPE
+    ) -> dict[str, Output]:
+        """Write all files of a folder below one new folder of this attempt, so that relative links between them work.
+
+        Returns them by their paths in the folder, which `media_type` is called with.
+        """
+        names = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+        key = self._new_key(folder.name)
+        places = [Address(tier, str(replace(key, name=check_path(name)))) for name in names]
+        with ThreadPoolExecutor(UPLOADS) as pool:
+            done = pool.map(self._upload, (folder / name for name in names), places, map(media_type, names))
+            return dict(zip(names, done, strict=True))
+
+    def _new_key(self, name: str) -> AttemptKey:
         task = self._writer
-        key = attempt_key(task.job_id, task.node, task.index, task.attempt, name or path.name)
-        at = Address(tier, str(key))
+        return attempt_key(task.job_id, task.node, task.index, task.attempt, name)
+
+    def _upload(self, path: Path, at: Address, media_type: str) -> Output:
         stored = self._storage.upload(at, path, media_type=media_type)
         return Output(str(at), stored.size, stored.sha256, media_type)
 

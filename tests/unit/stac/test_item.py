@@ -209,7 +209,7 @@ def test_two_outputs_of_one_asset_are_refused() -> None:
         (["assets", "data", "file:size"], -1, "file:size"),
         (["geometry"], {"type": "Polygon"}, "geometry"),
         (["stac_extensions"], ["https://elsewhere.example/schema.json"], "is unknown"),
-        (["type"], "Poem", "neither Feature nor Collection"),
+        (["type"], "Poem", "not Feature, Collection or Catalog"),
         (["links"], [], "collection"),
     ],
 )  # fmt: skip

@@ -7,8 +7,10 @@ import pytest
 from anabranch.plugins.stac.facts import Footprint, Output, Source, Table, TableColumn, VectorItem
 from anabranch.plugins.stac.item import Origin, build_item, find_outputs
 from anabranch.plugins.stac.item_facts import read_vector_item
+from anabranch.plugins.vector.publication import outline
 
 ORIGIN = Origin("job", "process_vector", "0" * 64, datetime(2026, 3, 22, tzinfo=UTC))
+BONN = (7.1, 50.7, 7.1, 50.7)
 RING = [[7.0, 50.0], [8.0, 50.0], [8.0, 51.0], [7.0, 51.0], [7.0, 50.0]]
 START, END = datetime(1970, 1, 1, tzinfo=UTC), datetime(2026, 3, 21, tzinfo=UTC)
 REPORT = Output(kind="report", href="silver://j/report.json", media_type="application/json", size=7, sha256="a" * 64)
@@ -34,6 +36,7 @@ def make_facts(**more: object) -> VectorItem:
         make_facts(title="Towns", description="Of a river.", datetime=END, start_datetime=None, end_datetime=None),
         make_facts(source=Source(sha256="c" * 64, name="towns.gpkg"), software={"pyogrio": "0.12"}),
         make_facts(source=Source(name="towns.gpkg")),
+        make_facts(footprint=Footprint(type="Polygon", coordinates=[outline(BONN)]), bbox=BONN),
         make_facts(
             outputs=[
                 REPORT.model_copy(update={"asset": "report", "name": "report.json"}),

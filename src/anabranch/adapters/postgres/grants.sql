@@ -51,8 +51,8 @@ begin
                    find_layer,
                    finish_layer_table, find_made_from, find_origin, find_provenance,
                    find_shown, hold_attempt, is_related, keep_publications, list_documents, list_extents, list_failures,
-                   list_files, make_layer_table, mix_layer_table, note_versions, now, publish_items, remove_collection,
-                   replace_extent}') as handlers
+                   list_files, list_published, make_layer_table, mix_layer_table, note_versions, now, publish_items,
+                   remove_collection, replace_extent}') as handlers
           from pg_catalog.pg_proc p
          where p.pronamespace = 'app'::regnamespace and p.prokind = 'f'
     loop

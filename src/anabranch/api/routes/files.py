@@ -17,9 +17,9 @@ from anabranch.api.openapi.declare import JOB_CODES, Responses, problems
 from anabranch.api.paths import CollectionId, ItemId, JobId
 from anabranch.api.security.root_path import at_root
 from anabranch.canonical import sha256
+from anabranch.contract.published_links import path_of
 from anabranch.errors import AnabranchError, InputError, NotFound
 from anabranch.serving.etags import has
-from anabranch.serving.published import path_of
 from anabranch.serving.subapps import Serving
 
 __all__ = ["router"]

@@ -29,10 +29,10 @@ from anabranch.canonical import Json, encode
 from anabranch.contract.answer import Page
 from anabranch.contract.catalog import Envelope, ItemChange, Publication, PublishedItem, RemovedCollection, SigningKey
 from anabranch.contract.jobs import SubmittedJob
+from anabranch.contract.published_links import name_files
 from anabranch.errors import Conflict, InputError
 from anabranch.item_actions import Action, ItemAction
 from anabranch.serving.etags import has
-from anabranch.serving.published import name_files
 
 __all__ = ["router"]
 

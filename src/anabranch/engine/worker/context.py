@@ -238,6 +238,11 @@ class Context:
             raise ContractViolationError("ctx.signing_key: the process that runs this handler was given none")
         return SigningKey.open(self._resources.signing_key)
 
+    @property
+    def public_url(self) -> str | None:
+        """The public URL of the API, which links begin with; None where the operator has set none."""
+        return self._resources.public_url
+
     def settings(self, model: type[Model]) -> Model:
         """The settings of an installed plugin, which brings their model by the entry point `anabranch.settings`."""
         for found in self._resources.settings:

@@ -39,8 +39,8 @@ def _no_geo(_: "Context") -> GeoLibrary:
 
 @dataclass
 class HandlerResources:
-    """Storage, connections to the database, a cache of sources, the settings of plugins, the key that signs, and what
-    publishes tables.
+    """Storage, connections to the database, a cache of sources, the settings of plugins, the key that signs, what
+    publishes tables, and the URL of the API as readers know it.
 
     Secrets travel in it and not by the environment. All functions must be such as can be pickled; the cache is a
     folder that processes of a machine share.
@@ -53,6 +53,7 @@ class HandlerResources:
     settings: Sequence[BaseModel] = field(default=(), repr=False)
     signing_key: Path | None = None
     open_geo: "Callable[[Context], GeoLibrary]" = field(default=_no_geo, repr=False)
+    public_url: str | None = None
 
     def __getstate__(self) -> dict[str, object]:
         """Open stores stay in their process."""

@@ -1,4 +1,4 @@
-"""The facts of a raster or a vector layer to publish: validated once, where they enter."""
+"""The facts of a raster, a vector layer or an exported catalog to publish: validated once, where they enter."""
 
 import re
 from typing import Annotated, Any, Literal, Self
@@ -10,8 +10,8 @@ from anabranch.geo.boxes import ANTIMERIDIAN, POLE, Box, box_of
 from anabranch.strict_model import StrictModel
 
 __all__ = [
-    "AnyItem", "Band", "Footprint", "ItemFacts", "ItemReference", "Output", "RasterItem", "Render", "Source",
-    "Statistics", "Table", "TableColumn", "VectorItem", "read_facts",
+    "AnyItem", "Band", "CatalogItem", "Footprint", "Item", "ItemFacts", "ItemReference", "Output", "RasterItem",
+    "Render", "Source", "Statistics", "Table", "TableColumn", "VectorItem", "read_facts",
 ]  # fmt: skip
 
 DataType = Literal[
@@ -20,9 +20,10 @@ DataType = Literal[
 ]  # fmt: skip
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Number = int | float
+NAME = "[A-Za-z0-9][A-Za-z0-9._-]{0,199}"
 MAX_POSITIONS = 10_000
 DECIMALS = 9  # a tenth of a millimetre: finer digits are noise of a reprojection
-BBOX_TOLERANCE_DEGREES = 1e-6
+BBOX_TOLERANCE_DEGREES = 2e-6  # the outline of a point is wider than it by half of that, and rounded
 CODE = re.compile(r"[A-Z][A-Za-z0-9_]{0,31}:[A-Za-z0-9_.-]{1,64}", re.ASCII)  # of any authority
 
 
@@ -60,7 +61,8 @@ class Band(StrictModel):
 
 
 class Output(StrictModel):
-    """An object of the item: `asset` is its key, by default from its kind; readers fetch it by `name`.
+    """An object of the item: `asset` is its key, by default from its kind; readers fetch it by `name`, which may have
+    folders.
 
     One that others can overwrite has a `version`, and readers get no other; its hash may be unknown.
     """
@@ -75,7 +77,7 @@ class Output(StrictModel):
         None, description="False if no tiles are made of it.", exclude_if=lambda given: given is None
     )
     asset: str | None = Field(None, pattern=r"^[a-z][a-z0-9_-]{0,62}$")
-    name: str | None = Field(None, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$")
+    name: str | None = Field(None, pattern=rf"^{NAME}(/{NAME}){{0,3}}$")
     title: str | None = Field(None, exclude_if=lambda title: title is None)
 
     @model_validator(mode="after")
@@ -237,7 +239,17 @@ class VectorItem(ItemFacts):
     table: Table
 
 
-def read_facts(line: str | bytes) -> RasterItem | VectorItem:
+class CatalogItem(ItemFacts):
+    """A static catalog of published collections with its files, to become an item."""
+
+    collections: list[str] = Field(min_length=1)
+    items: int = Field(ge=1, description="How many items the catalog has.")
+
+
+Item = RasterItem | VectorItem | CatalogItem
+
+
+def read_facts(line: str | bytes) -> Item:
     """The facts of an item that was written as JSON."""
     return FACTS.validate_json(line)
 
@@ -272,11 +284,14 @@ def _is_number(value: object) -> bool:
 
 
 def _find_kind(facts: object) -> str:
-    is_vector = "table" in facts if isinstance(facts, dict) else isinstance(facts, VectorItem)
-    return "vector" if is_vector else "raster"
+    named = facts if isinstance(facts, dict) else vars(facts)
+    return "vector" if "table" in named else "catalog" if "collections" in named else "raster"
 
 
 AnyItem = Annotated[
-    Annotated[RasterItem, Tag("raster")] | Annotated[VectorItem, Tag("vector")], Discriminator(_find_kind)
+    Annotated[RasterItem, Tag("raster")]
+    | Annotated[VectorItem, Tag("vector")]
+    | Annotated[CatalogItem, Tag("catalog")],
+    Discriminator(_find_kind),
 ]
-FACTS: TypeAdapter[RasterItem | VectorItem] = TypeAdapter(AnyItem)
+FACTS: TypeAdapter[Item] = TypeAdapter(AnyItem)

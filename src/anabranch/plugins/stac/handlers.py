@@ -12,7 +12,7 @@ from anabranch.canonical import Json, JsonObject
 from anabranch.engine.model import Attempt
 from anabranch.errors import NotFound
 from anabranch.plugins.stac.collection import CollectionFacts
-from anabranch.plugins.stac.facts import AnyItem, ItemFacts, ItemReference, RasterItem, VectorItem, read_facts
+from anabranch.plugins.stac.facts import AnyItem, Item, ItemFacts, ItemReference, VectorItem, read_facts
 from anabranch.plugins.stac.item import Origin, build_item, find_outputs
 from anabranch.plugins.stac.manifest import Manifest, our_version, sign_item
 from anabranch.strict_model import StrictModel
@@ -118,7 +118,7 @@ def register_items(params: ItemsParams, ctx: Context) -> ItemsResult:
     return ItemsResult(items=references, changed=len(changed))
 
 
-def _read_items(files: Sequence[Json], ctx: Context) -> Iterator[RasterItem | VectorItem]:
+def _read_items(files: Sequence[Json], ctx: Context) -> Iterator[Item]:
     for file in files:
         with ctx.work.require(file).open() as lines:
             yield from map(read_facts, lines)
@@ -153,7 +153,7 @@ def _attempt(ctx: Context) -> tuple[str, Attempt] | None:
 
 def build_publications(
     collection: str,
-    items: Iterable[RasterItem | VectorItem],
+    items: Iterable[Item],
     origin: Origin,
     sign: Callable[[str, ItemFacts], Manifest | None] | None = None,
 ) -> "Iterator[Publication]":

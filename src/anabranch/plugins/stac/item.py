@@ -1,4 +1,4 @@
-"""Builds a STAC 1.1 item from the facts of a raster or a vector layer: a pure function (C1)."""
+"""Builds a STAC 1.1 item from the facts of what is published: a pure function (C1)."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from anabranch.canonical import Json, JsonObject
 from anabranch.contract.mosaic import DRAWN
 from anabranch.errors import InputError
 from anabranch.manifests.statement import Origin
-from anabranch.plugins.stac.facts import Band, ItemFacts, Output, RasterItem, VectorItem
+from anabranch.plugins.stac.facts import Band, CatalogItem, Item, ItemFacts, Output, RasterItem, VectorItem
 from anabranch.plugins.stac.names import check_collection_id, check_item_id, split_address
 
 __all__ = [
@@ -36,13 +36,15 @@ ASSETS = {"cog": "data", "mosaic": "data", "raster": "data"}
 ROLES: Mapping[str, list[Json]] = {
     "cog": ["data"], "mosaic": ["data"], "raster": ["data"],
     "overview": ["overview"], "preview": ["overview"], "thumbnail": ["thumbnail"],
+    "static_catalog": ["metadata"], "stac_geoparquet": ["stac-items"],
     "geoparquet": ["data"], "flatgeobuf": ["data"], "csv": ["data"], "pmtiles": ["visual"],
 }  # fmt: skip
 TABLE_ADDRESS = "geo://"
 TABLE_ASSET = "data"
 TABLE_CRS = "EPSG:4326"
 GEOMETRY_COLUMN = "geom"
-PARTS = frozenset({"tile"})  # published with an item, and listed by one of its assets rather than by itself
+# Published with an item, and listed by one of its assets rather than by itself.
+PARTS = frozenset({"tile", "catalog_file"})
 RASTER_FIELDS = ("scale", "offset", "sampling", "spatial_resolution")
 
 
@@ -60,7 +62,7 @@ class PublishedOutput:
     version: str | None = None
 
 
-def build_item(collection: str, facts: RasterItem | VectorItem, origin: Origin, version: str) -> JsonObject:
+def build_item(collection: str, facts: Item, origin: Origin, version: str) -> JsonObject:
     """The item; the same facts give the same item, whenever it is built."""
     check_collection_id(collection)
     return {
@@ -80,7 +82,9 @@ def build_item(collection: str, facts: RasterItem | VectorItem, origin: Origin, 
     }
 
 
-def _find_extensions(facts: RasterItem | VectorItem) -> list[str]:
+def _find_extensions(facts: Item) -> list[str]:
+    if isinstance(facts, CatalogItem):
+        return ["file", "processing"]
     if isinstance(facts, VectorItem):
         return ["projection", "table", "file", "processing"]
     return ["projection", "raster", "file", "processing", *(["render"] if facts.renders else [])]
@@ -104,13 +108,13 @@ def write_time(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
-def _describe(facts: RasterItem | VectorItem, origin: Origin, version: str) -> JsonObject:
+def _describe(facts: Item, origin: Origin, version: str) -> JsonObject:
     texts = {"title": facts.title, "description": facts.description}
     return {
         **_present(texts),
         **_times(facts),
         **_present({"created": write_time(origin.created_at) if origin.created_at else None}),
-        **(_describe_table(facts) if isinstance(facts, VectorItem) else _describe_raster(facts)),
+        **_describe_content(facts),
         "processing:software": {"anabranch": version, **facts.software},
         "processing:lineage": _describe_lineage(facts, origin),
         "processing:expression": {"format": "anabranch", "expression": _provenance(facts, origin)},
@@ -121,6 +125,16 @@ def _times(facts: ItemFacts) -> JsonObject:
     moments = {"start_datetime": facts.start_datetime, "end_datetime": facts.end_datetime}
     interval = {name: write_time(moment) for name, moment in moments.items() if moment}
     return {"datetime": write_time(facts.datetime) if facts.datetime else None, **interval}
+
+
+def _describe_content(facts: Item) -> JsonObject:
+    match facts:
+        case CatalogItem():
+            return {"anabranch:collections": [*facts.collections], "anabranch:items": facts.items}
+        case VectorItem():
+            return _describe_table(facts)
+        case _:
+            return _describe_raster(facts)
 
 
 def _describe_raster(raster: RasterItem) -> JsonObject:

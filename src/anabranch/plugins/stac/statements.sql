@@ -95,6 +95,10 @@ select app.list_extents(%(collection)s)
 -- The files of a publication.
 select app.list_files(%(publication)s)
 
+-- name: list_published
+-- The documents of collections and of their items, as readers see them, with the files of the items.
+select p.document, p.files from app.list_published(%(collections)s::text[]) p
+
 -- name: load_collection
 -- Insert or update a collection in pgstac.
 select pgstac.upsert_collection(%(document)s::jsonb)

@@ -1,4 +1,4 @@
-"""Validates items and collections against the schemas of STAC and their declared extensions, offline (C1)."""
+"""Validates items, collections and catalogs against the schemas of STAC and their declared extensions, offline (C1)."""
 
 import json
 from collections.abc import Mapping
@@ -18,6 +18,7 @@ SPEC = "https://schemas.stacspec.org/v1.1.0/"
 SCHEMAS = {
     "Feature": f"{SPEC}item-spec/json-schema/item.json",
     "Collection": f"{SPEC}collection-spec/json-schema/collection.json",
+    "Catalog": f"{SPEC}catalog-spec/json-schema/catalog.json",
 }
 MAX_SHOWN_ERRORS = 10
 # Our rows hold addresses of tiers, which may have spaces; servers make URLs of them.
@@ -40,7 +41,7 @@ def find_errors(document: Mapping[str, Any], *, accept_unknown: bool = False) ->
     """The errors of a document, each with its path; extensions of unknown schemas are errors unless accepted."""
     kind = SCHEMAS.get(str(document.get("type")))
     if kind is None:
-        return [f"type: {document.get('type')!r} is neither Feature nor Collection"]
+        return [f"type: {document.get('type')!r} is not Feature, Collection or Catalog"]
     listed = document.get("stac_extensions")
     declared = [uri for uri in listed if isinstance(uri, str)] if isinstance(listed, list) else []
     unknown = [] if accept_unknown else [uri for uri in declared if uri not in known_schemas()]
@@ -54,7 +55,8 @@ def find_errors(document: Mapping[str, Any], *, accept_unknown: bool = False) ->
 def known_schemas() -> dict[str, Path]:
     """The file of each schema, by its URL."""
     files = {f"{SPEC}item-spec/json-schema/{path.name}": path for path in (ROOT / "stac").glob("*.json")}
-    files[SCHEMAS["Collection"]] = files.pop(f"{SPEC}item-spec/json-schema/collection.json")
+    for kind in ("Collection", "Catalog"):
+        files[SCHEMAS[kind]] = files.pop(f"{SPEC}item-spec/json-schema/{kind.lower()}.json")
     files |= {f"https://geojson.org/schema/{path.name}": path for path in (ROOT / "geojson").glob("*.json")}
     files["https://proj.org/schemas/v0.7/projjson.schema.json"] = ROOT / "proj" / "projjson-0.7.json"
     for name, uri in EXTENSIONS.items():

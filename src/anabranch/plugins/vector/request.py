@@ -7,6 +7,7 @@ from pydantic import AwareDatetime, Field, ValidationInfo, field_validator
 
 from anabranch.geo.crs_codes import check_crs
 from anabranch.plugins.stac.names import require_collection_id, require_item_id
+from anabranch.plugins.vector.exports.models import ExportFormat
 from anabranch.plugins.vector.models import ReadOptions
 
 __all__ = ["Mode", "PublishOptions", "VectorRequest", "check_table"]
@@ -51,6 +52,7 @@ class VectorRequest(PublishOptions):
     table: str | None = None
     mode: Mode = "replace"
     title: str | None = Field(None, max_length=200)
+    exports: tuple[ExportFormat, ...] = ()
 
     _check_item = field_validator("item_id")(require_item_id)
     _check_table = field_validator("table")(check_table)

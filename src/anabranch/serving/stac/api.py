@@ -35,10 +35,11 @@ from stac_fastapi.types.errors import InvalidQueryParameter, NotFoundError
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+from anabranch.contract.published_links import find_addresses, name_files, table_of
 from anabranch.errors import InputError, NotFound
 from anabranch.geo.boxes import Box
 from anabranch.serving.errors import Translate, raise_errors, translate_invalid
-from anabranch.serving.published import FilesByItem, Published, find_addresses, mark_in_place, name_files, table_of
+from anabranch.serving.published import FilesByItem, Published, mark_in_place
 from anabranch.serving.stac.epsg import add_epsg
 from anabranch.serving.stac.links import (
     Document,

@@ -9,10 +9,11 @@ from typing import Any
 from anabranch.adapters.postgres.store.published_files import PublishedFile
 from anabranch.canonical import encode
 from anabranch.contract.mosaic import DRAWN, MOSAIC_TYPE
+from anabranch.contract.published_links import address_of
 from anabranch.errors import NotFound
 from anabranch.serving.etags import tag_of
 from anabranch.serving.objects import Objects, Remote
-from anabranch.serving.published import FilesByItem, Published, address_of, mark_in_place
+from anabranch.serving.published import FilesByItem, Published, mark_in_place
 from anabranch.serving.stac.pool import Catalog
 from anabranch.serving.tiles.mosaic.sources import MosaicSource, MosaicSources
 

@@ -14,7 +14,7 @@ from psycopg.types.json import Jsonb
 from anabranch.errors import AnabranchError, Conflict, Denied, InputError, NotFound, Transient, Unavailable
 from anabranch.sql_files import read_statements
 
-__all__ = ["Work", "jsonb", "publishing", "run"]
+__all__ = ["Work", "jsonb", "publishing", "run", "stream"]
 
 SQL = Path(__file__).parents[1] / "statements.sql"
 # Longer than a queue of publishers takes, and shorter than the statement timeout.
@@ -56,6 +56,13 @@ def run(connection: Work, query: str, **parameters: object) -> list[tuple[Any, .
     """Run one of the statements, and return its rows."""
     # Never prepared: a generic plan would lock the partitions of all collections.
     return [_values(row) for row in connection.execute(_text(query), parameters, prepare=False).fetchall()]
+
+
+def stream(connection: Work, query: str, **parameters: object) -> Iterator[tuple[Any, ...]]:
+    """Run one of the statements, and return its rows as they come, a few at a time."""
+    with connection.cursor(query) as cursor:
+        cursor.execute(_text(query), parameters)
+        yield from map(_values, cursor)
 
 
 def jsonb(value: object) -> Jsonb:

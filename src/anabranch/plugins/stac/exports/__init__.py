@@ -1,0 +1,1 @@
+"""Published collections as files: a static catalog, and its items as stac-geoparquet (decision 033)."""
