@@ -182,7 +182,7 @@ HOSTILE: dict[str, tuple[Make, str, str]] = {
         lambda to, _: write_text(to / "a.csv", f'wkt;n\n{"COMPOUNDCURVE(" * DEPTH};1'), "vector.bad_rows", "a curve",
     ),
     "deep WKB in text": (
-        lambda to, _: write_text(to / "a.csv", f"wkt;n\n{nest(7).hex()};1"), "vector.bad_rows", "not WKT",
+        lambda to, _: write_text(to / "a.csv", f"wkt;n\n{nest(7).hex()};1"), "vector.bad_rows", "not wkt",
     ),
     "deep elements": (
         lambda to, _: write_text(to / "a.kml", KML.format("<Folder>" * DEPTH)), "vector.xml", "over 100 deep",

@@ -19,6 +19,7 @@ from anabranch.engine.read_models import JobDetail
 from anabranch.errors import InputError
 from anabranch.job_control import RetryChoice
 from tests.support.stack import Stack, open_stack
+from tests.support.vectors import make_geopackage, write_frame
 from tests.support.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.postgres
@@ -165,16 +166,30 @@ async def test_v1_what_is_dropped_and_repaired_is_reported(stack: Stack, bronze:
     assert sum(count["count"] for count in layer["changed"].values()) >= 1
 
 
-async def test_a_refused_file_leaves_nothing(stack: Stack, bronze: Path, catalog_url: str) -> None:
-    files = {
+def damage_files(folder: Path) -> tuple[bytes, bytes]:
+    """A GeoPackage with a page in its middle that can't be read, and a FlatGeobuf of which GDAL reads two thirds."""
+    frame = geopandas.GeoDataFrame({"text": ["x" * 30] * 3000}, geometry=[BONN] * 3000, crs=4326)
+    data, page = bytearray(make_geopackage(folder / "whole.gpkg", [], frame).read_bytes()), 4096
+    middle = len(data) // page // 2 * page
+    data[middle : middle + page] = b"\xff" * page
+    rows = write_frame(frame, folder / "whole.fgb").read_bytes()
+    return bytes(data), rows[: len(rows) * 2 // 3]
+
+
+async def test_a_refused_file_leaves_nothing(stack: Stack, bronze: Path, catalog_url: str, tmp_path: Path) -> None:
+    package, rows_cut = damage_files(tmp_path)
+    files: dict[str, tuple[str | bytes, str]] = {
         "broken.geojson": ('{"type": "FeatureCollection", "features": [}', "vector.json"),
         "empty.gpkg": ("", "vector.empty"),
         "half.csv": ("lat,name\n1,a\n", "vector.csv"),
         "none.kml": ('<kml xmlns="http://www.opengis.net/kml/2.2"><Document/></kml>', "vector.kml"),
         "swapped.csv": ("lat,lon\n7,50\n200,100\n", "vector.bad_rows"),
+        "several.csv": ('wkt,n\n"SRID=4326;POINT(7 50)",1\n"SRID=25832;POINT(7 50)",2\n', "vector.crs_conflict"),
+        "damaged.gpkg": (package, "vector.damaged"),
+        "cut.fgb": (rows_cut, "vector.damaged"),
     }
-    for name, (text, _) in files.items():
-        (bronze / name).write_text(text)
+    for name, (content, _) in files.items():
+        (bronze / name).write_bytes(content if isinstance(content, bytes) else content.encode())
     jobs = [await stack.submit("process_vector", source=f"bronze://in/{name}") for name in files]
     errors = [(await stack.wait(job)).job.error for job in jobs]
     assert [error and error.code for error in errors] == [code for _, code in files.values()]

@@ -72,6 +72,7 @@ def make_layer(
     crs: str | None = "EPSG:4326",
     crs_found: str = "file",
     schema: pa.Schema | None = None,
+    features: int | None = None,
 ) -> SourceLayer:
     """A layer whose rows are numbered from 1."""
     wkb = pa.array([to_wkb(one) for one in geometries], pa.binary())
@@ -88,7 +89,9 @@ def make_layer(
             rows = np.arange(start, min(start + max_rows, len(wkb))) + 1
             yield SourceBatch(rows, attributes.slice(start, max_rows), wkb.slice(start, max_rows))
 
-    return SourceLayer(name="layer", format="GeoJSON", schema=schema, crs=crs, read=read, crs_found=crs_found)
+    return SourceLayer(
+        name="layer", format="GeoJSON", schema=schema, crs=crs, read=read, crs_found=crs_found, features=features
+    )
 
 
 def clean(

@@ -90,6 +90,12 @@ def test_texts_of_json_stay_as_they_are(field: pa.Field) -> None:
     [
         ('{"a": NaN, "b": 1}', {"a": None, "b": 1}, "json_not_finite"),
         ("[Infinity]", [None], "json_not_finite"),
+        ('{"a": 1e200000, "b": 1.5}', {"a": None, "b": 1.5}, "json_not_finite"),
+        ('{"a": -1e400}', {"a": None}, "json_not_finite"),
+        ('{"a": 1e-20000}', {"a": 0.0}, "json_number"),
+        (f'{{"a": 0.{"0" * 20_000}1}}', {"a": 0.0}, "json_number"),
+        (f'{{"a": 1.{"5" * 500}}}', {"a": float("1." + "5" * 500)}, "json_number"),
+        (f'{{"a": {"9" * 5_000}}}', f'{{"a": {"9" * 5_000}}}', "json_invalid"),
         ('["a\\u0000b"]', ["ab"], "json_text"),
         ('["\\ud800"]', ["?"], "json_text"),
         ("{broken", "{broken", "json_invalid"),

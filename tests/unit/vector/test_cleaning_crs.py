@@ -1,5 +1,6 @@
 """The CRS of a layer is resolved first, and its operation is reported (R1)."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,8 @@ from anabranch.plugins.vector.convert import convert
 from anabranch.plugins.vector.models import ReadOptions
 from anabranch.plugins.vector.settings import VectorSettings
 from tests.support.vector_batches import clean, make_layer
+from tests.support.vectors import feature
+from tests.unit.vector.conftest import Open
 
 UTM32_OF_ESRI = (
     'PROJCS["ETRS_1989_UTM_Zone_32N",GEOGCS["GCS_ETRS_1989",DATUM["D_ETRS_1989",SPHEROID["GRS_1980",6378137.0,'
@@ -233,3 +236,28 @@ def test_r1_parameters_of_a_datum_in_the_file_are_used() -> None:
     report = clean(make_layer(["POINT(3500000 5800000)"], crs=wkt)).report
     assert report.crs.source in ("EPSG:31467", "DHDN / 3-degree Gauss-Kruger zone 3")
     assert report.crs.missing_grids == ()
+
+
+NAMED = json.dumps(
+    {
+        "type": "FeatureCollection",
+        "crs": {"type": "name", "properties": {"name": "EPSG:25832"}},
+        "features": [feature(geometry={"type": "Point", "coordinates": [500000.5, 5800000]})],
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("a.geojson", NAMED), ("a.csv", 'n,wkt\n1,"SRID=25832;POINT(500000.5 5800000)"\n')]
+)
+def test_r1_a_crs_that_the_file_names_is_not_overridden(layers: Open, tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(Permanent) as caught:
+        clean(layers(tmp_path / name)[0], crs="EPSG:25833")
+    assert (caught.value.code, caught.value.message) == (
+        "vector.crs_conflict",
+        "the layer is in EPSG:25832, but `crs` is EPSG:25833",
+    )
+    for crs in (None, "EPSG:25832"):
+        report = clean(layers(tmp_path / name)[0], crs=crs).report
+        assert (report.crs.source, report.crs.found) == ("EPSG:25832", "file")

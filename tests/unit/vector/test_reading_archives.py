@@ -185,3 +185,48 @@ def test_a_kmz_without_kml_is_refused(refuse: Refuse, tmp_path: Path) -> None:
     kml = make_kml(tmp_path / "x", "<NetworkLink><Link><href>http://127.0.0.1:9</href></Link></NetworkLink>")
     error = refuse(make_zip(tmp_path / "b.kmz", {"doc.kml": kml}))
     assert (error.code, error.message) == ("vector.kml", "doc.kml has no placemarks, only network links")
+
+
+@pytest.mark.parametrize(
+    ("held", "names", "unused"),
+    [
+        (["a.gdb", "b.gpkg"], ["places"], "b.gpkg"),
+        (["a.gdb", "b.shp"], ["b"], "a.gdb"),
+        (["a.gdb", "b.shp", "c.geojson", "d.kmz"], ["b"], "a.gdb, c.geojson, d.kmz"),
+        (["b.shp", "c.json", "e.tab"], ["b"], "c.json, e.tab"),
+        (["b.shp", "table.dbf"], ["b"], "table.dbf"),
+        (["a.gdb", "table.dbf"], ["places"], "table.dbf"),
+        (["b.gpkg", "table.dbf", "c.json"], ["places"], "c.json, table.dbf"),
+        (["b.shp", "readme.txt", "b.shp.xml"], ["b"], ""),
+    ],
+    ids=str,
+)
+def test_v1_what_an_archive_holds_beside_its_layers_is_reported(
+    layers: Open, tmp_path: Path, held: list[str], names: list[str], unused: str
+) -> None:
+    folder = write_frame(make_frame(), tmp_path / "a.gdb", "places")
+    files: dict[str, dict[str, bytes | Path]] = {
+        "a.gdb": {f"a.gdb/{part.name}": part for part in folder.iterdir()},
+        "b.gpkg": {"b.gpkg": write_frame(make_frame(), tmp_path / "b.gpkg", "places")},
+        "b.shp": read_zip(zip_shapefile(tmp_path / "shapefile.zip", make_frame(), inside="b")),
+        "table.dbf": {"table.dbf": b"\x03"},
+    }
+    members: dict[str, bytes | Path] = {}
+    for each in held:
+        members |= files.get(each, {each: b"{}"})
+    found = layers(make_zip(tmp_path / "a.zip", members))
+    assert [layer.name for layer in found] == names
+    notices = [f"These files of the archive are not published: {unused}."] if unused else []
+    assert [text for text in found[0].warnings if "archive" in text] == notices
+
+
+def read_zip(path: Path) -> dict[str, bytes | Path]:
+    with zipfile.ZipFile(path) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def test_v1_other_files_of_a_kmz_are_reported(layers: Open, tmp_path: Path) -> None:
+    kml = make_kml(tmp_path / "x", "<Placemark><Point><coordinates>1,2</coordinates></Point></Placemark>")
+    members: dict[str, bytes | Path] = {"doc.kml": kml, "files/b.kml": kml, "files/c.png": b"x", "d.geojson": b"{}"}
+    (layer,) = layers(make_zip(tmp_path / "a.kmz", members))
+    assert layer.warnings == ("These files of the archive are not published: d.geojson, files/b.kml.",)

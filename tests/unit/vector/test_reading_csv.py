@@ -80,7 +80,72 @@ def test_geometries_as_text_are_read(layers: Open, tmp_path: Path) -> None:
     assert content.shapes[1:3] == ["POLYGON ((0 0, 1 0, 1 1, 0 0))", ""]
     assert content.shapes[4] == "MULTIPOINT Z ((1 2 3))"
     (layer,) = layers(write(tmp_path / "c.csv", 'n,where\n1,"SRID=25832;POINT(1 2)"\n'), wkt="where")
-    assert (layer.crs, layer.crs_found, read_all(layer).shapes) == ("EPSG:25832", "values", ["POINT (1 2)"])
+    assert (layer.crs, layer.crs_found, read_all(layer).shapes) == ("EPSG:25832", "file", ["POINT (1 2)"])
+
+
+def as_ewkb(srid: int) -> str:
+    text: str = shapely.to_wkb(shapely.set_srid(shapely.Point(1, 2), srid), hex=True, include_srid=True)
+    return text
+
+
+@pytest.mark.parametrize(
+    ("cells", "crs"),
+    [
+        (["", "SRID=25832;POINT(1 2)", "SRID=25832;POINT(1 2)"], "EPSG:25832"),
+        (["", as_ewkb(25832), "srid=25832; POINT(1 2)"], "EPSG:25832"),
+        (["SRID=0;POINT(1 2)", "POINT(1 2)", as_ewkb(0)], None),
+    ],
+)
+def test_the_srid_of_any_row_is_the_crs(layers: Open, tmp_path: Path, cells: list[str], crs: str | None) -> None:
+    (layer,) = layers(write(tmp_path / "a.csv", "n,wkt\n" + "".join(f'1,"{cell}"\n' for cell in cells)))
+    assert (layer.crs, layer.crs_found, layer.warnings) == (crs, "file", ())
+
+
+def test_rows_without_an_srid_are_in_that_of_the_others(layers: Open, tmp_path: Path) -> None:
+    (layer,) = layers(write(tmp_path / "a.csv", 'n,wkt\n1,"SRID=25832;POINT(1 2)"\n2,POINT(1 2)\n3,\n'))
+    assert (layer.crs, layer.warnings) == (
+        "EPSG:25832",
+        ("Geometries without an SRID are in EPSG:25832, as others are.",),
+    )
+
+
+@pytest.mark.parametrize("second", ["SRID=25833;POINT(1 2)", as_ewkb(25833)])
+@pytest.mark.parametrize("rows", [1, 3_000])
+def test_r1_geometries_of_several_srids_are_refused(refuse: Refuse, tmp_path: Path, second: str, rows: int) -> None:
+    cells = ["SRID=25832;POINT(1 2)"] * rows + [second]
+    error = refuse(write(tmp_path / "a.csv", "n,wkt\n" + "".join(f'1,"{cell}"\n' for cell in cells)))
+    assert error.code == "vector.crs_conflict"
+    assert error.message == "the geometries of a.csv are in several CRSs: EPSG:25832, EPSG:25833"
+
+
+def test_an_srid_that_is_no_number_of_a_crs_is_no_geometry(refuse: Refuse, tmp_path: Path) -> None:
+    error = refuse(write(tmp_path / "a.csv", f'n,wkt\n1,"SRID={"9" * 5000};POINT(1 2)"\n'))
+    assert (error.code, "geometry is not wkt in 1" in error.message) == ("vector.bad_rows", True)
+
+
+@pytest.mark.parametrize(
+    ("values", "read"),
+    [
+        (["0.12345678901234567891", "1"], str),
+        (["12345678901234.567", "1.5"], str),
+        (["1.0000000000000000001"], str),
+        (["9007199254740993.5"], str),
+        (["123456789012345678e2"], str),
+        (["0.30000000000000004", "1e-7", "12345.678901234567"], float),  # as Python writes them
+        (["0.10000000000000001", "5.0999999999999996"], float),  # with 17 digits
+        (["1.000000000000000000", "-0.000000000000000000001"], float),
+        (["1234567890.12345"], float),
+    ],
+)
+@pytest.mark.parametrize("comma", [False, True])
+def test_v1_numbers_of_more_digits_than_floating_point_stay_text(
+    layers: Open, tmp_path: Path, values: list[str], read: type, comma: bool
+) -> None:
+    """Those that floating point would be written as are numbers: nothing is lost of them."""
+    texts = [value.replace(".", ",") for value in values if "e" not in value] if comma else values
+    (layer,) = layers(write(tmp_path / "a.csv", "lat;lon;v\n" + "".join(f"1;2;{text}\n" for text in texts)))
+    found = [row["v"] for row in read_all(layer).attributes]
+    assert found == [read(text.replace(",", ".") if read is float else text) for text in texts]
 
 
 def test_types_hold_every_value_exactly(layers: Open, tmp_path: Path) -> None:
@@ -132,11 +197,11 @@ def test_v1_bad_rows_are_dropped_with_their_lines(layers: Open, tmp_path: Path) 
     assert (content.rows, max(content.sizes)) == ([2, 9, 11, 13], 2)
     found = {reason: [sample.row for sample in count.samples] for reason, count in content.dropped.items()}
     assert found == {
-        "wrong number of fields": [4, 10, 14],
-        "coordinate is not a number": [7],
-        "coordinate is missing": [8],
-        "coordinate is out of range": [6],
-        "blank row": [5, 12],
+        "wrong_number_of_fields": [4, 10, 14],
+        "coordinate_is_not_a_number": [7],
+        "coordinate_is_missing": [8],
+        "coordinate_is_out_of_range": [6],
+        "blank_row": [5, 12],
     }
     assert content.geometry[1] is None, "no coordinates at all: cleaning reports it"
     assert layer.features == 12 == len(content.rows) + sum(count.count for count in content.dropped.values())
@@ -155,11 +220,11 @@ def test_too_many_bad_rows_are_refused(refuse: Refuse, tmp_path: Path) -> None:
     [
         ("CURVEPOLYGON (CIRCULARSTRING (0 0, 1 1, 2 0, 1 -1, 0 0))", "geometry is a curve"),
         ("GEOMETRYCOLLECTION (COMPOUNDCURVE ((0 0, 1 1)))", "geometry is a curve"),
-        ("GEOMETRYCOLLECTION(" * 20_000, "geometry is not WKT"),
+        ("GEOMETRYCOLLECTION(" * 20_000, "geometry is not wkt"),
         ("MULTICURVE(" * 20_000, "geometry is a curve"),
-        ("010700000001000000" * 20_000 + shapely.Point(1, 2).wkb_hex, "geometry is not WKT"),
-        ("010900000001000000" * 20_000 + shapely.Point(1, 2).wkb_hex, "geometry is not WKT"),
-        ("0101000000", "geometry is not WKT"),
+        ("010700000001000000" * 20_000 + shapely.Point(1, 2).wkb_hex, "geometry is not wkt"),
+        ("010900000001000000" * 20_000 + shapely.Point(1, 2).wkb_hex, "geometry is not wkt"),
+        ("0101000000", "geometry is not wkt"),
     ],
     ids=["curve", "curve in a collection", "deep", "deep curve", "deep WKB", "deep curve in WKB", "cut off"],
 )
@@ -188,12 +253,13 @@ def test_a_long_geometry_does_not_hide_the_delimiter(layers: Open, tmp_path: Pat
         ("a,b\n1,2\n", {"lat": "a"}, "vector.csv", "only one coordinate column"),
         ("a,b\n1,2\n", {"lat": "a", "lon": "c"}, "vector.csv", "no column 'c': it has a, b"),
         ("lat,lon\n1,2\n", {"delimiter": "ab"}, "vector.csv", "can't be a delimiter"),
+        ("lat,lon\n1,2\n", {"delimiter": "\0"}, "vector.csv", "can't be a delimiter"),
         ("lat,lon\n1,2\n", {"encoding": "klingon"}, "vector.encoding", "no encoding 'klingon'"),
         ("lat,lon,n\n1,2,\xfc\n", {"encoding": "utf-8"}, "vector.encoding", "not written in utf-8"),
         ("\nlat,lon\n1,2\n", {}, "vector.csv", "begins with a blank line"),
         ("lat,lon\n1,2\n", {"layer": "b"}, "vector.layer", "has no layer 'b': it has a"),
-        ("wkt\nPOINT(1 2\nnowhere\n", {}, "vector.bad_rows", "geometry is not WKT in 2"),
-        ("wkt\n" + "GEOMETRYCOLLECTION(" * 5000 + ")" * 5000, {}, "vector.bad_rows", "not WKT in 1"),
+        ("wkt\nPOINT(1 2\nnowhere\n", {}, "vector.bad_rows", "geometry is not wkt in 2"),
+        ("wkt\n" + "GEOMETRYCOLLECTION(" * 5000 + ")" * 5000, {}, "vector.bad_rows", "not wkt in 1"),
         ("lat,lon," + ",".join(f"c{n}" for n in range(2000)), {}, "vector.columns", "2,002 columns"),
     ],
 )

@@ -1,15 +1,21 @@
 """GeoJSON as people send it: what is wrong is named with its line and column, by a scan of bounded memory."""
 
 import json
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from anabranch.errors import Permanent
+from anabranch.plugins.vector.models import ReadOptions
 from anabranch.plugins.vector.reading import json_blocks
+from anabranch.plugins.vector.reading.json_blocks import follows_features
 from anabranch.plugins.vector.reading.json_scan import scan_json
+from anabranch.plugins.vector.reading.open_layers import open_layers
 from anabranch.plugins.vector.settings import VectorSettings
 from tests.support.source_layers import read_all
 from tests.support.vectors import feature, make_collection
@@ -17,6 +23,12 @@ from tests.unit.vector.conftest import Open, Refuse
 
 ONE = json.dumps(feature({"a": 1}))
 HEAD = '{"type": "FeatureCollection",\n"features": [\n'
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | st.text('ab"\\{}[],:\n', max_size=6),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text('a"\\]', max_size=3), inner, max_size=3),
+    max_leaves=8,
+)
+times = st.sampled_from(("2020-01-01", "10:00", "2020-01-01T10:00:00.123456Z", "2020-01-01 10:00", "2020-13-01"))
 
 
 @pytest.mark.parametrize(
@@ -34,7 +46,12 @@ HEAD = '{"type": "FeatureCollection",\n"features": [\n'
         (HEAD + ONE.replace('"a"', '"ä" 1, "ö"') + "]}", "line 3, column 40"),
         (ONE + "\n" + ONE[:-1] + "\n", "line 2"),
         (ONE + "\n" + ONE.replace("1.5", "x") + "\n" + ONE, "line 2, column 91"),
-        (HEAD + ONE.replace("1}", '"\\u0000"}') + "]}", "NUL character"),
+        (HEAD + ONE.replace("1}", '"\\u0000"}') + "]}", "NUL character (\\u0000), which no text may have, at line 3"),
+        (HEAD + ONE.replace("1}", '"\\\\u0000 \\u0000"}') + "]}", "NUL character"),
+        (HEAD + ONE.replace("1}", '"\\\\\\u0000"}') + "]}", "NUL character"),
+        (HEAD + ONE.replace('"a"', '"\\u0000"') + "]}", "NUL character"),
+        (HEAD.replace("{", '{"name": "\\u0000", ') + ONE + "]}", "NUL character"),
+        (ONE + "\n" + ONE.replace("1}", '"\\u0000"}'), "NUL character (\\u0000), which no text may have, at line 2"),
         ("{", "EOF while parsing an object, at line 1"),
         (HEAD + ONE.replace('"a": 1', '"a": ' + "[" * 40 + "]" * 40) + "]}", "nested over 32 deep, at line 3"),
     ],
@@ -69,12 +86,12 @@ def test_json_that_is_not_geojson_is_refused(refuse: Refuse, tmp_path: Path, tex
 @pytest.mark.parametrize(
     ("crs", "code", "found"),
     [
-        ({"type": "name", "properties": {"name": "urn:ogc:def:crs:EPSG::25832"}}, "EPSG:25832", "member"),
-        ({"type": "name", "properties": {"name": "EPSG:25832"}}, "EPSG:25832", "member"),
-        ({"type": "name", "properties": {"name": "urn:ogc:def:crs:OGC:1.3:CRS84"}}, "OGC:CRS84", "member"),
-        ({"type": "link", "properties": {"href": "http://127.0.0.1:9/crs"}}, None, "member"),
-        ({"type": "name", "properties": {"name": "our own grid"}}, None, "member"),
-        (None, None, "member"),
+        ({"type": "name", "properties": {"name": "urn:ogc:def:crs:EPSG::25832"}}, "EPSG:25832", "file"),
+        ({"type": "name", "properties": {"name": "EPSG:25832"}}, "EPSG:25832", "file"),
+        ({"type": "name", "properties": {"name": "urn:ogc:def:crs:OGC:1.3:CRS84"}}, "OGC:CRS84", "file"),
+        ({"type": "link", "properties": {"href": "http://127.0.0.1:9/crs"}}, None, "file"),
+        ({"type": "name", "properties": {"name": "our own grid"}}, None, "file"),
+        (None, None, "file"),
     ],
 )
 def test_an_old_crs_member_is_used_if_it_names_a_code(
@@ -101,10 +118,136 @@ def test_lines_records_and_single_objects_are_read(layers: Open, tmp_path: Path)
     assert read_all(layers(tmp_path / "shape.geojson")[0]).shapes == ["LINESTRING (1 2, 3 4)"]
 
 
-def test_numbers_that_must_be_rounded_are_reported(layers: Open, tmp_path: Path) -> None:
-    rows: list[dict[str, float]] = [{"a": 2**60 + 1, "b": 2**70}, {"a": 0.5, "b": 1}]
-    (layer,) = layers(make_collection(tmp_path / "a.geojson", [feature(row) for row in rows]))
-    assert layer.warnings == ("Whole numbers with over 15 digits are rounded in: a, b.",)
+def read_values(layers: Open, path: Path, values: Sequence[object], suffix: str) -> list[Any]:
+    """The values of a property, as they are read from a collection or from lines."""
+    features = [feature({"v": value}) for value in values]
+    if suffix == ".geojsonl":
+        path.with_suffix(suffix).write_text("\n".join(json.dumps(each) for each in features) + "\n")
+    else:
+        make_collection(path.with_suffix(suffix), features)
+    (layer,) = layers(path.with_suffix(suffix))
+    return [row["v"] for row in read_all(layer, 2).attributes]
+
+
+@pytest.mark.parametrize("suffix", [".geojson", ".geojsonl"])
+@pytest.mark.parametrize(
+    ("values", "read"),
+    [
+        ([1.1, "x", 2**60 + 1, True, None], ["1.1", "x", str(2**60 + 1), "true", None]),
+        ([True, 5], ["true", "5"]),
+        ([False, 5.5], ["false", "5.5"]),
+        ([2**63 - 1, -(2**63) + 1], [2**63 - 1, -(2**63) + 1]),
+        ([-(2**63), 1], [str(-(2**63)), "1"]),
+        ([2**64, 1], [str(2**64), "1"]),
+        ([10**30 + 1, 0.5], [str(10**30 + 1), "0.5"]),
+        ([2**60 + 1, 0.5], [str(2**60 + 1), "0.5"]),
+        ([2**60, 0.5], [float(2**60), 0.5]),
+        ([{"a": 1.1, "b": [2**70]}, None], ['{"a": 1.1, "b": [1180591620717411303424]}', None]),
+        ([[1, 2], 5], ["[1, 2]", "5"]),
+        ([[True], [1.1]], ["[true]", "[1.1]"]),
+        ([["ä", 1], "x"], ['["ä", 1]', "x"]),
+        (["2020-02-29", "2021-01-01"], [date(2020, 2, 29), date(2021, 1, 1)]),
+        (["2020-02-30", "2021-01-01"], ["2020-02-30", "2021-01-01"]),
+        (["2020-01-01", "2020-01-01T10:00:00Z"], ["2020-01-01", "2020-01-01T10:00:00Z"]),
+        (["2020-01-01T10:00:00+02:00", "2020-01-01T10:00:00"], ["2020-01-01T10:00:00+02:00", "2020-01-01T10:00:00"]),
+        (["2020-01-01T10:00Z", "2020-01-01T12:00:00+02:00"], [datetime(2020, 1, 1, 10, tzinfo=UTC)] * 2),
+        (["2020-01-01T10:00:00.123456Z", None], [datetime(2020, 1, 1, 10, 0, 0, 123456, UTC), None]),
+        (["2020-01-01T10:00:00.123"], [datetime(2020, 1, 1, 10, 0, 0, 123000)]),  # noqa: DTZ001
+        (["2020-01-01T10:00:00.1234567Z"], ["2020-01-01T10:00:00.1234567Z"]),
+        (["2020/01/01", "2020/01/02"], ["2020/01/01", "2020/01/02"]),
+        (["10:00:00.123456", "23:59"], [time(10, 0, 0, 123456), time(23, 59)]),
+        (["10:00", "2020-01-01T10:00:00Z"], ["10:00", "2020-01-01T10:00:00Z"]),
+        (["10:00", ""], ["10:00", ""]),
+    ],
+    ids=str,
+)
+def test_v1_values_come_back_exactly(
+    layers: Open, tmp_path: Path, suffix: str, values: list[object], read: list[object]
+) -> None:
+    """What GDAL would round, convert or make another day of, like the 30th of February, is read by us."""
+    assert read_values(layers, tmp_path / "a", values, suffix) == read
+
+
+@given(st.lists(json_values | st.floats(allow_nan=False, allow_infinity=False) | times, min_size=1, max_size=6))
+def test_v1_any_values_come_back_exactly(tmp_path_factory: pytest.TempPathFactory, values: list[object]) -> None:
+    folder = tmp_path_factory.mktemp("values")
+    path = make_collection(folder / "a.geojson", [feature({"v": value}) for value in values])
+    (layer,) = open_layers(path, folder, ReadOptions(), VectorSettings())
+    read = [row["v"] for row in read_all(layer, 4).attributes]
+    for value, found in zip(values, read, strict=True):
+        assert show(found, value) == value
+
+
+def show(found: Any, value: object) -> object:
+    """A value that was read, as the file has it."""
+    if isinstance(found, (date, time)):  # a datetime is a date
+        return value if type(found).fromisoformat(str(value)) == found else found
+    is_text = isinstance(found, str) and not isinstance(value, str)
+    return json.loads(found) if is_text else found
+
+
+@pytest.mark.parametrize("suffix", [".geojson", ".geojsonl"])
+@pytest.mark.parametrize(
+    ("ids", "properties", "read"),
+    [
+        ([3, 5], {}, {"id": [3, 5]}),
+        ([5, 3], {}, {"id": [5, 3]}),
+        ([5, 5], {}, {"id": [5, 5]}),
+        ([5, None], {}, {"id": [5, None]}),
+        ([-1, 2], {}, {"id": [-1, 2]}),
+        (["a", "b"], {}, {"id": ["a", "b"]}),
+        (["a", None], {}, {"id": ["a", None]}),
+        (["a", 1], {}, {"id": ["a", "1"]}),
+        ([1.5, 2**70], {}, {"id": ["1.5", str(2**70)]}),
+        ([None, None], {"id": [7, 7]}, {"id": [7, 7]}),
+        ([None, None], {"id": [7, None]}, {"id": [7, None]}),
+        ([7, 8], {"id": [7, 8]}, {"id": [7, 8]}),
+        (["a", "b"], {"id": ["a", "b"]}, {"id": ["a", "b"]}),
+        ([4, 5], {"id": ["x", "y"]}, {"feature_id": [4, 5], "id": ["x", "y"]}),
+        (["a", "b"], {"id": [1, 2]}, {"feature_id": ["a", "b"], "id": [1, 2]}),
+        ([2, 1], {"id": [1, 2], "feature_id": [0, 0]}, {"feature_id_2": [2, 1], "id": [1, 2], "feature_id": [0, 0]}),
+        ([None, None], {"fid": [7, 7], "ogc_fid": [8, 8]}, {"fid": [7, 7], "ogc_fid": [8, 8]}),
+    ],
+    ids=str,
+)
+def test_v1_ids_of_features_are_a_column_of_their_own(
+    layers: Open, tmp_path: Path, suffix: str, ids: list[object], properties: dict[str, list[object]], read: object
+) -> None:
+    """No number that GDAL gives to a row is taken for an id, and a property `id` keeps its name and its values."""
+    features = [
+        feature({name: values[place] for name, values in properties.items()}, **({} if one is None else {"id": one}))
+        for place, one in enumerate(ids)
+    ]
+    path = tmp_path / f"a{suffix}"
+    if suffix == ".geojson":
+        make_collection(path, features)
+    else:
+        path.write_text("\n".join(json.dumps(each) for each in features) + "\n")
+    (layer,) = layers(path)
+    rows = read_all(layer, 1).attributes
+    assert {name: [row[name] for row in rows] for name in rows[0]} == read
+
+
+def test_v1_values_and_ids_of_topojson_come_back_exactly(layers: Open, tmp_path: Path) -> None:
+    geometries = [
+        {"type": "Point", "coordinates": [1, 2], "id": "q", "properties": {"id": 5, "v": 1.1, "t": "10:00:00.123456"}},
+        {"type": None, "properties": {"v": "left out"}},
+        {"type": "Point", "coordinates": [3, 4], "properties": {"id": 6, "v": "x", "t": None}},
+    ]
+    topology = {"type": "Topology", "objects": {"x": {"type": "GeometryCollection", "geometries": geometries}}}
+    (tmp_path / "a.json").write_text(json.dumps({**topology, "arcs": []}))
+    (layer,) = layers(tmp_path / "a.json")
+    assert read_all(layer).attributes == [
+        {"feature_id": "q", "id": 5, "v": "1.1", "t": time(10, 0, 0, 123456)},
+        {"feature_id": None, "id": 6, "v": "x", "t": None},
+    ]
+
+
+@pytest.mark.parametrize("number", ["9223372036854775808", "1e400", '{"a": [-1e200000]}'])
+def test_numbers_that_no_reader_has_are_refused(refuse: Refuse, tmp_path: Path, number: str) -> None:
+    (tmp_path / "a.geojson").write_text(HEAD + ONE.replace('"a": 1', f'"a": {number}') + "]}")
+    error = refuse(tmp_path / "a.geojson")
+    assert (error.code, "Unrecognized number" in error.message) == ("vector.json", True), error.message
 
 
 def test_values_that_must_be_read_whole_are_bounded(refuse: Refuse, tmp_path: Path) -> None:
@@ -120,13 +263,6 @@ def test_values_that_must_be_read_whole_are_bounded(refuse: Refuse, tmp_path: Pa
 def test_too_many_properties_are_refused(refuse: Refuse, tmp_path: Path) -> None:
     path = make_collection(tmp_path / "a.geojson", [feature({f"p{n}": n}) for n in range(2_000)])
     assert refuse(path).code == "vector.columns"
-
-
-json_values = st.recursive(
-    st.none() | st.booleans() | st.integers(-9, 9) | st.text('ab"\\{}[],:\n', max_size=6),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text('a"\\]', max_size=3), inner, max_size=3),
-    max_leaves=8,
-)
 
 
 @given(
@@ -149,7 +285,7 @@ def test_blocks_of_any_size_give_the_same_scan(
         patch.setattr(json_blocks, "BLOCK_BYTES", size)
         facts = scan_json(path, VectorSettings())
     assert facts.features == len(rows)
-    assert facts.names == {name for row in rows for name in row}
+    assert facts.properties.names == {name for row in rows for name in row}
 
 
 @given(st.integers(1, 120), st.integers(7, 60))
@@ -163,3 +299,49 @@ def test_cut_off_files_are_refused_wherever_they_end(
         patch.setattr(json_blocks, "BLOCK_BYTES", size)
         with pytest.raises(Permanent, match="not valid JSON"):
             scan_json(path, VectorSettings())
+
+
+@pytest.mark.parametrize("size", range(7, 20))
+def test_a_nul_character_is_found_wherever_a_block_ends(tmp_path: Path, size: int) -> None:
+    path = make_collection(tmp_path / "a.geojson", [feature({"a": "x\0"})])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(json_blocks, "BLOCK_BYTES", size)
+        with pytest.raises(Permanent, match="NUL character"):
+            scan_json(path, VectorSettings())
+
+
+def test_an_escaped_backslash_is_no_nul_character(layers: Open, tmp_path: Path) -> None:
+    text = r"\u0000 \\u0000"
+    (layer,) = layers(make_collection(tmp_path / "a.geojson", [feature({"a": text})]))
+    assert read_all(layer).attributes == [{"a": text}]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ('{"features":', True),
+        ('{"a": 1, "features" \n:\t ', True),
+        ('{"x": ', False),
+        ('{"no features": ', False),
+        (r'{"\"features": ', False),
+        (": ", False),
+        ("", False),
+        ("  ", False),
+    ],
+)
+def test_the_name_of_a_list_is_found_before_it(text: str, found: bool) -> None:
+    assert follows_features(bytearray(text.encode()), len(text)) is found
+
+
+def test_s7_the_name_of_a_list_is_looked_for_just_before_it() -> None:
+    """A file of many lists is not searched from its start for each of them."""
+
+    class Watched(bytearray):
+        def __getitem__(self, place: Any) -> Any:
+            looked.append(place.start if isinstance(place, slice) else place)
+            return super().__getitem__(place)
+
+    looked: list[int] = []
+    text = b'{"features": 1, ' + b'"a": [], ' * 10_000 + b'"b": '
+    assert not follows_features(Watched(text), len(text))
+    assert (min(looked) > len(text) - 20, len(looked) < 20) == (True, True)

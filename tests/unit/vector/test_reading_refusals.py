@@ -1,8 +1,10 @@
 """Files of any format that can't be read, each with a code and a message that say why."""
 
+import csv
 import json
 import shutil
 import sqlite3
+import zipfile
 from contextlib import closing
 from pathlib import Path
 
@@ -11,10 +13,14 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 import shapely
+from pyogrio.errors import DataLayerError
 
+from anabranch.errors import Permanent
+from anabranch.plugins.vector.in_sandbox import in_sandbox
+from anabranch.plugins.vector.models import Converted
 from anabranch.plugins.vector.settings import VectorSettings
 from tests.support.source_layers import read_all
-from tests.support.vectors import KML, make_frame, make_geopackage, make_kml, write_frame
+from tests.support.vectors import KML, make_frame, make_geopackage, make_kml, write_frame, zip_shapefile
 from tests.unit.vector.conftest import Open, Refuse
 
 PLACEMARK = "<Placemark><name>{}</name><Point><coordinates>1,2</coordinates></Point></Placemark>"
@@ -125,6 +131,9 @@ def test_geopackages_without_layers_are_refused(refuse: Refuse, tmp_path: Path) 
     assert (error.code, "not a GeoPackage" in error.message) == ("vector.geopackage", True)
     (tmp_path / "c.gpkg").write_bytes(b"SQLite format 3\x00" + b"x" * 5000)
     assert refuse(tmp_path / "c.gpkg").code == "vector.damaged"
+    whole = make_geopackage(tmp_path / "e.gpkg", []).read_bytes()
+    (tmp_path / "e.gpkg").write_bytes(whole.replace(b"CREATE TABLE", b"CREATE \x9bABLE"))
+    assert refuse(tmp_path / "e.gpkg").code == "vector.damaged", "the error itself is no text"
 
 
 def test_virtual_tables_are_no_layers(refuse: Refuse, tmp_path: Path) -> None:
@@ -221,3 +230,76 @@ def test_too_many_columns_are_refused(refuse: Refuse, tmp_path: Path) -> None:
     for name in ("a.gpkg", "a.parquet"):
         error = refuse(write_frame(frame, tmp_path / name))
         assert (error.code, "1,600 columns, over the limit of 1,500" in error.message) == ("vector.columns", True)
+
+
+POINTS = pa.array([[1.5, 2.5]], pa.list_(pa.float64(), 2))
+PAIRS = pa.array([{"x": 1.5, "y": 2.5}])
+
+
+@pytest.mark.parametrize(
+    ("encoding", "column", "words"),
+    [
+        ("point", POINTS, "geometries of the encoding point are not pairs of x and y"),
+        ("point", pa.array([{"x": 1.5}]), "geometries of the encoding point are not pairs of x and y"),
+        ("linestring", PAIRS, "geometries of the encoding linestring are not lists"),
+        ("polygon", pa.array([[PAIRS[0].as_py()]]), "geometries of the encoding polygon are not lists"),
+        ("multipoint", pa.array([[[1.5, 2.5]]], pa.list_(pa.list_(pa.float64(), 2))), "not pairs of x and y"),
+        ("circle", PAIRS, "geometries are encoded as circle"),
+        ("WKB", pa.array([1.5]), "Unsupported cast"),
+    ],
+)
+def test_geoparquet_of_another_structure_than_its_encoding_is_refused(
+    refuse: Refuse, tmp_path: Path, encoding: str, column: pa.Array, words: str
+) -> None:
+    geo = json.dumps({"primary_column": "g", "columns": {"g": {"encoding": encoding}}})
+    table = pa.table({"g": column, "n": [1]}).replace_schema_metadata({"geo": geo})
+    pyarrow.parquet.write_table(table, tmp_path / "a.parquet")
+    error = refuse(tmp_path / "a.parquet")
+    assert (error.code, words in error.message) == ("vector.damaged", True), error.message
+
+
+def test_a_projection_that_is_no_text_is_refused(refuse: Refuse, tmp_path: Path) -> None:
+    """pyogrio itself fails at it."""
+    path = zip_shapefile(tmp_path / "a.zip", make_frame(), leave_out=(".prj",))
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr(
+            "a.prj", b'GEOGCS["\xb1",DATUM["x",SPHEROID["y",6378137,298]],UNIT["Degree",0.0174532925199433]]'
+        )
+    assert refuse(path).code == "vector.damaged"
+
+
+def test_a_flatgeobuf_without_a_layer_is_refused(refuse: Refuse, tmp_path: Path) -> None:
+    path = write_frame(make_frame(), tmp_path / "a.fgb")
+    whole = path.read_bytes()
+    path.write_bytes(whole[:8] + bytes(8) + whole[16:])
+    assert refuse(path).code in ("vector.damaged", "vector.no_geometry")
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (KeyError("x"), "vector.library"),
+        (TypeError("no list"), "vector.library"),
+        (csv.Error("line contains NUL"), "vector.library"),
+        (DataLayerError("no layer"), "vector.library"),
+        (Permanent("ours", code="vector.csv", remedy="Fix it."), "vector.csv"),
+    ],
+)
+def test_errors_of_libraries_have_the_name_of_the_file(error: Exception, code: str) -> None:
+    def fail(source: Path) -> Converted:
+        raise error
+
+    with pytest.raises(Permanent) as caught:
+        in_sandbox("Rewrite it.")(fail)(source=Path("/folder/a.csv"))
+    assert caught.value.code == code
+    if code == "vector.library":
+        assert caught.value.message == f"a.csv can't be processed: {type(error).__name__}: {error}"
+
+
+@pytest.mark.parametrize("error", [MemoryError(), OSError(28, "No space left on device")])
+def test_errors_of_the_machine_are_none_of_the_file(error: Exception) -> None:
+    def fail(source: Path) -> Converted:
+        raise error
+
+    with pytest.raises(type(error)):
+        in_sandbox("Rewrite it.")(fail)(source=Path("/folder/a.csv"))

@@ -80,16 +80,21 @@ class Cleaner:
                 yield found
 
     def report(self) -> LayerReport:
-        """What was found, changed and dropped; an error if nothing is left, or if the CRS can't be right."""
+        """What was found, changed and dropped; an error if nothing is left, or if the CRS can't be right.
+
+        Rows written and dropped must be as many as the file has, where that is known without reading them (V1).
+        """
         hints = self._placement.judge()
-        dropped = self.dropped.counts()
+        dropped, rows = self.dropped.counts(), self._written + self.dropped.total()
+        if self._layer.features not in (None, rows):
+            raise _lost(self._layer.name)
         if not self._written:
             raise _nothing_left(self._layer.name, {why: found.count for why, found in dropped.items()})
         crs = self._reprojection.report(self._source)
         return LayerReport(
             layer=self._layer.name,
             format=self._layer.format,
-            rows=self._written + self.dropped.total(),
+            rows=rows,
             written=self._written,
             crs=crs,
             columns=self.columns,

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from base64 import b64encode
 from collections import defaultdict
 from typing import TYPE_CHECKING
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
 __all__ = ["to_json"]
 
+MAX_NUMBER_CHARS = 400
+_SHORT_EXPONENT = re.compile(r"^[^eE]*([eE][+-]?0*[0-9]{1,3})?$")
 Json = dict[str, "Json"] | list["Json"] | str | float | int | bool | None
 
 
@@ -49,7 +52,7 @@ class _Repair:
         """A text of JSON, if it is; else it becomes a string of JSON."""
         if "\0" not in text:
             try:
-                value = json.loads(text, parse_constant=self._constant)
+                value = json.loads(text, parse_constant=self._constant, parse_float=self._number)
             except (ValueError, RecursionError):
                 self.found.add("json_invalid")
                 return self.write(text)
@@ -69,6 +72,16 @@ class _Repair:
 
     def _constant(self, _name: str) -> None:
         self.found.add("json_not_finite")
+
+    def _number(self, text: str) -> float | None:
+        """A number that is not whole; PostgreSQL has no more than 16,383 digits after the point."""
+        value = float(text)
+        if not math.isfinite(value):
+            self.found.add("json_not_finite")
+            return None
+        if len(text) > MAX_NUMBER_CHARS or not _SHORT_EXPONENT.search(text):
+            self.found.add("json_number")
+        return value
 
     def _clean(self, value: object) -> Json:
         match value:

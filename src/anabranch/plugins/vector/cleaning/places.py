@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Placement"]
 
-MOST = 0.5
-EVIDENT = 0.9
+MOST_ROWS_SHARE = 0.5
+SWAPPED_SHARE = 0.9
 
 
 class Placement:
@@ -71,14 +71,14 @@ class Placement:
         """Warnings of the layer; an error if it can't be where its CRS says."""
         if self._guessed and self._rows and not self._has_fractions:
             raise missing_crs("all of its coordinates are integers")
-        if self._elsewhere > MOST * self._rows or self._is_swapped():
+        if self._elsewhere > MOST_ROWS_SHARE * self._rows or self._is_swapped():
             raise Permanent(
                 f"x and y are swapped: with its first coordinate as y, the layer is where {self._crs_name} is used; "
                 "as it is, it is not",
                 code="vector.axes",
                 remedy="Write x (or longitude) before y (or latitude); for CSV, set `lon` and `lat` the other way.",
             )
-        if self._outside > MOST * self._rows:
+        if self._outside > MOST_ROWS_SHARE * self._rows:
             raise Permanent(
                 f"{self._outside:,} of {self._rows:,} rows are not on Earth in {self._crs_name}",
                 code="vector.coordinates",
@@ -93,7 +93,7 @@ class Placement:
         return self._reprojection.crs.name[:60]
 
     def _is_swapped(self) -> bool:
-        return self._outside > MOST * self._rows and self._fit_swapped >= EVIDENT * self._outside
+        return self._outside > MOST_ROWS_SHARE * self._rows and self._fit_swapped >= SWAPPED_SHARE * self._outside
 
     def _check_guess(self, source: "Floats") -> None:
         (west, south), (east, north) = source[:, :2].min(axis=0).tolist(), source[:, :2].max(axis=0).tolist()
@@ -108,7 +108,7 @@ class Placement:
             return
         first = np.flatnonzero(np.diff(index, prepend=-1))
         away = ~is_inside(area, degrees[first])
-        if away.mean() > MOST:
+        if away.mean() > MOST_ROWS_SHARE:
             swapped = self._reprojection.to_degrees(source[first[away]][:, 1::-1])
             self._elsewhere += int(is_inside(area, swapped).sum())
 

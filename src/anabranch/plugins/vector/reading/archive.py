@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from anabranch.plugins.vector.reading.choose import show_names
 from anabranch.plugins.vector.reading.formats import ZIP, identify_suffix
 from anabranch.plugins.vector.settings import VectorSettings
 from anabranch.redaction import show_text
@@ -14,8 +15,10 @@ __all__ = ["Geodatabase", "Shapefile", "Unpacked", "unpack"]
 
 PARTS = (".shp", ".shx", ".dbf", ".prj", ".cpg")
 HEAD_BYTES = 8
+TABLE = ".gdbtable"  # of a file geodatabase
+_WORDS = (".txt", ".xml")
 # They are layers only where nothing else in the archive is: often they are notes on the data.
-_NOTES = (".txt", ".xml", ".json", ".tab")
+_NOTES = (*_WORDS, ".json", ".tab")
 _KMZ_MAIN = "doc.kml"
 
 
@@ -59,15 +62,17 @@ def unpack(path: Path, folder: Path, settings: VectorSettings) -> Unpacked:
         for member in archive.members:
             archive.read_head(member, HEAD_BYTES)
         shapes = [member for member in archive.members if _suffix(member) == ".shp"]
-        databases = sorted({str(_at(member).parent) for member in archive.members if _suffix(member) == ".gdbtable"})
+        databases = sorted({str(_at(member).parent) for member in archive.members if _suffix(member) == TABLE})
         if path.suffix.lower() == ".kmz":
-            return Unpacked(file=_write_file(archive, _find_kml(archive), folder))
+            return _unpack_file(archive, _find_kml(archive), folder)
         if shapes:
-            notices = _unused(archive, shapes) if databases or _find_others(archive) else ()
-            return Unpacked(shapefiles=_write_shapefiles(archive, shapes, folder), notices=notices)
+            used = [part for member in shapes for part in _find_parts(archive, member)]
+            return Unpacked(shapefiles=_write_shapefiles(archive, shapes, folder), notices=_find_unused(archive, used))
         if databases:
-            return Unpacked(geodatabase=_write_geodatabase(archive, databases, folder))
-        return Unpacked(file=_write_file(archive, _only_file(archive), folder))
+            geodatabase = _write_geodatabase(archive, databases, folder)
+            used = [member for member in archive.members if _suffix(member) == TABLE]
+            return Unpacked(geodatabase=geodatabase, notices=_find_unused(archive, used))
+        return _unpack_file(archive, _only_file(archive), folder)
 
 
 def _at(member: zipfile.ZipInfo) -> PurePosixPath:
@@ -85,9 +90,15 @@ def _find_others(archive: Archive) -> list[zipfile.ZipInfo]:
     return [member for member in files if _suffix(member) not in _NOTES] or files
 
 
-def _unused(archive: Archive, shapes: Sequence[zipfile.ZipInfo]) -> tuple[str, ...]:
-    others = [member for member in _find_others(archive) if _suffix(member) not in _NOTES]
-    return (f"Beside its Shapefiles, these of the archive are not published: {list_names(others)}.",) if others else ()
+def _find_unused(archive: Archive, used: Sequence[zipfile.ZipInfo]) -> tuple[str, ...]:
+    """A notice of layers and tables in the archive that are not read (V1)."""
+    left = [member for member in archive.members if member not in used]
+    names = {str(_at(member).parent) for member in left if _suffix(member) == TABLE} | {
+        member.filename
+        for member in left
+        if identify_suffix(member.filename) and _suffix(member) not in (*_WORDS, ".shx")
+    }
+    return (f"These files of the archive are not published: {show_names(sorted(names))}.",) if names else ()
 
 
 def _find_kml(archive: Archive) -> zipfile.ZipInfo:
@@ -118,8 +129,9 @@ def _list(archive: Archive) -> str:
     return list_names(archive.members) if archive.members else "nothing"
 
 
-def _write_file(archive: Archive, member: zipfile.ZipInfo, folder: Path) -> Path:
-    return archive.write(member, folder / "member" / _at(member).name)
+def _unpack_file(archive: Archive, member: zipfile.ZipInfo, folder: Path) -> Unpacked:
+    written = archive.write(member, folder / "member" / _at(member).name)
+    return Unpacked(file=written, notices=_find_unused(archive, [member]))
 
 
 def _write_geodatabase(archive: Archive, databases: list[str], folder: Path) -> Geodatabase:
@@ -144,8 +156,13 @@ def _write_shapefiles(archive: Archive, shapes: Sequence[zipfile.ZipInfo], folde
         name = at.stem if stems.count(at.stem) == 1 else str(at.with_suffix(""))
         parts = {
             _suffix(each): archive.write(each, folder / f"shapefile-{place}" / f"layer{_suffix(each)}")
-            for each in archive.members
-            if _suffix(each) in PARTS and _at(each).parent == at.parent and _at(each).stem.lower() == at.stem.lower()
+            for each in _find_parts(archive, member)
         }
         written.append(Shapefile(name, parts))
     return tuple(written)
+
+
+def _find_parts(archive: Archive, shape: zipfile.ZipInfo) -> list[zipfile.ZipInfo]:
+    at = _at(shape)
+    beside = [each for each in archive.members if _suffix(each) in PARTS and _at(each).parent == at.parent]
+    return [each for each in beside if _at(each).stem.lower() == at.stem.lower()]

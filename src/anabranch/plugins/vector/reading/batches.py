@@ -1,14 +1,22 @@
-"""Small helpers for record batches: distinct names, valid text, slices."""
+"""Record batches of any format: distinct names, slices, and how many rows there must be."""
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-if TYPE_CHECKING:
-    from anabranch.plugins.vector.models import Notes, Rows
+from anabranch.errors import Permanent
 
-__all__ = ["clean_text", "name_apart", "slice_batch"]
+__all__ = ["check_count", "name_apart", "slice_batch"]
+
+
+def check_count(file: str, rows: int | None, read: int) -> None:
+    """Refuse a file that has other rows than were read of it, where it says how many it has (V1)."""
+    if rows is not None and read != rows:
+        raise Permanent(
+            f"{file} has {rows:,} features, and {read:,} of them can be read",
+            code="vector.damaged",
+            remedy="Upload it again; open it elsewhere to check that it is complete.",
+        )
 
 
 def name_apart(names: Sequence[str]) -> list[str]:
@@ -28,24 +36,3 @@ def slice_batch(batch: pa.RecordBatch, max_rows: int) -> Iterator[pa.RecordBatch
     """The batch in slices of at most so many rows."""
     for start in range(0, len(batch), max_rows):
         yield batch.slice(start, max_rows)
-
-
-def clean_text(column: pa.Array, rows: "Rows", changed: "Notes") -> pa.Array:
-    """A column whose text is UTF-8: bytes that are not become replacement characters, and their rows are noted."""
-    text = column.storage if isinstance(column.type, pa.BaseExtensionType) else column
-    if not (pa.types.is_string(text.type) or pa.types.is_large_string(text.type)):
-        return column
-    try:
-        text.validate(full=True)
-    except pa.ArrowInvalid:
-        values = text.cast(pa.large_binary()).to_pylist()
-        decoded = [value if value is None else value.decode("utf-8", "replace") for value in values]
-        bad = [
-            int(row)
-            for row, value, shown in zip(rows, values, decoded, strict=True)
-            if value is not None and shown is not None and shown.encode() != value
-        ]
-        changed.add("text with invalid characters", bad)
-        replaced = pa.array(decoded, text.type)
-        return pa.ExtensionArray.from_storage(column.type, replaced) if text is not column else replaced
-    return column

@@ -6,7 +6,7 @@ from anabranch.errors import Permanent
 from anabranch.plugins.vector.settings import VectorSettings
 from anabranch.redaction import show_text
 
-__all__ = ["check_name", "choose_layers"]
+__all__ = ["check_name", "choose_layers", "show_names"]
 
 MAX_LISTED = 20
 STYLE_TABLES = frozenset({"layer_styles", "qgis_projects"})
@@ -21,7 +21,9 @@ def choose_layers(
     others = [name for name, has_geometry in layers if not has_geometry and name.lower() not in STYLE_TABLES]
     if not spatial:
         what = f"the layer {show_text(wanted)!r} of {file} has" if wanted else f"{file} has no layer with geometries:"
-        listed = "attributes only, and no geometries" if wanted else f"it has {_list([name for name, _ in layers])}"
+        listed = (
+            "attributes only, and no geometries" if wanted else f"it has {show_names([name for name, _ in layers])}"
+        )
         raise Permanent(
             f"{what} {listed}",
             code="vector.no_geometry",
@@ -35,14 +37,14 @@ def choose_layers(
         )
     if wanted or not others:
         return spatial, ()
-    return spatial, (f"Tables without geometries are not published: {_list(others)}.",)
+    return spatial, (f"Tables without geometries are not published: {show_names(others)}.",)
 
 
 def check_name(file: str, wanted: str | None, names: Sequence[str]) -> None:
     """Refuse a name that no layer has."""
     if wanted is None or wanted in names:
         return
-    listed = f"it has {_list(names)}" if names else "it has none"
+    listed = f"it has {show_names(names)}" if names else "it has none"
     raise Permanent(
         f"{file} has no layer {show_text(wanted)!r}: {listed}",
         code="vector.layer",
@@ -50,6 +52,7 @@ def check_name(file: str, wanted: str | None, names: Sequence[str]) -> None:
     )
 
 
-def _list(names: Sequence[str]) -> str:
+def show_names(names: Sequence[str]) -> str:
+    """Some names for a message."""
     more = f", and {len(names) - MAX_LISTED:,} more" if len(names) > MAX_LISTED else ""
     return ", ".join(show_text(name) for name in names[:MAX_LISTED]) + more if names else "none"

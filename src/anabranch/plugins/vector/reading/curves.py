@@ -92,9 +92,9 @@ class _Walk:
         """The next geometry, with plain types."""
         order, base, code, dimensions = self._head(depth)
         if base in CURVES:
-            self.changed = "curve made of lines"
+            self.changed = "curve_to_lines"
         elif base in PLAIN and not self.changed:
-            self.changed = "surface made polygons"
+            self.changed = "surface_to_polygons"
         plain = PLAIN.get(base, base)
         head = struct.pack("<BI", 1, code - base + plain)
         if base in (LINE, CIRCULAR, COMPOUND):

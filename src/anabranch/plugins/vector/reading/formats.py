@@ -16,12 +16,11 @@ HEAD_BYTES = 64 * 1024
 
 @dataclass(frozen=True)
 class VectorFormat:
-    """A format: its name in reports, a title for messages, its extensions, and the drivers that read it."""
+    """A format: its name in reports, a title for messages, its extensions, and what to do where it is not read."""
 
     name: str
     title: str
     suffixes: tuple[str, ...] = ()
-    drivers: tuple[str, ...] = ()
     remedy: str = ""
 
 
@@ -29,23 +28,19 @@ _SEND = "Send GeoJSON, GeoPackage, FlatGeobuf, GeoParquet, KML, GML, CSV, or a Z
 _CONVERT = "Convert it: `ogr2ogr out.gpkg {name}`."
 _UNPACK = "Unpack it, and send the file inside, or a ZIP archive."
 
-GEOJSON = VectorFormat("GeoJSON", "JSON", (".geojson", ".json"), ("GeoJSON", "GeoJSONSeq"))
 SEQUENCE_SUFFIXES = (".geojsonl", ".geojsons", ".geojsonseq", ".ndgeojson", ".ndjson", ".jsonl")
-GEOPACKAGE = VectorFormat("GeoPackage", "a SQLite database, like a GeoPackage", (".gpkg",), ("GPKG",))
-FLATGEOBUF = VectorFormat("FlatGeobuf", "a FlatGeobuf", (".fgb",), ("FlatGeobuf",))
+JSON = VectorFormat("GeoJSON", "JSON", (".geojson", ".json", *SEQUENCE_SUFFIXES, ".topojson"))
+GEOPACKAGE = VectorFormat("GeoPackage", "a SQLite database, like a GeoPackage", (".gpkg",))
+FLATGEOBUF = VectorFormat("FlatGeobuf", "a FlatGeobuf", (".fgb",))
 PARQUET = VectorFormat("GeoParquet", "a Parquet file", (".parquet", ".geoparquet", ".pq"))
 ZIP = VectorFormat("ZIP", "a ZIP archive", (".zip", ".kmz"))
-KML = VectorFormat("KML", "a KML file", (".kml",), ("LIBKML",))
-GML = VectorFormat("GML", "a GML file", (".gml", ".xml"), ("GML",))
+KML = VectorFormat("KML", "a KML file", (".kml",))
+GML = VectorFormat("GML", "a GML file", (".gml", ".xml"))
 CSV = VectorFormat("CSV", "text", (".csv", ".tsv", ".tab", ".txt"))
 BARE_SHAPEFILE = VectorFormat("Shapefile", "a part of a Shapefile", (".shp", ".shx", ".dbf"))
 
-_READ = (
-    VectorFormat("GeoJSON", "JSON", (*GEOJSON.suffixes, *SEQUENCE_SUFFIXES, ".topojson"), GEOJSON.drivers),
-    *(GEOPACKAGE, FLATGEOBUF, PARQUET, ZIP, KML, GML, CSV),
-)
+_READ = (JSON, GEOPACKAGE, FLATGEOBUF, PARQUET, ZIP, KML, GML, CSV)
 SUFFIXES = frozenset(suffix for each in _READ for suffix in each.suffixes)
-JSON = _READ[0]
 
 _BY_MAGIC: tuple[tuple[bytes, VectorFormat], ...] = (
     (b"SQLite format 3\x00", GEOPACKAGE),

@@ -1,19 +1,25 @@
 """GeoJSON, features in lines, and TopoJSON: scanned by us, then read by GDAL."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 from anabranch.plugins.vector.models import ReadOptions, SourceLayer
 from anabranch.plugins.vector.reading.choose import check_name, choose_layers
-from anabranch.plugins.vector.reading.json_scan import JsonFacts, require_readable_whole, scan_json
+from anabranch.plugins.vector.reading.json_columns import OwnColumns, PropertyFacts
+from anabranch.plugins.vector.reading.json_scan import JsonFacts, read_features, require_readable_whole, scan_json
 from anabranch.plugins.vector.reading.ogr import OgrFile, list_layers, open_layer
 from anabranch.plugins.vector.settings import VectorSettings
 from anabranch.redaction import show_text
 
 __all__ = ["open_json"]
 
-MB = 2**20
 GEOJSON_CRS = "OGC:CRS84"
+# What GDAL reads the geometry of an object of TopoJSON from, by its type; it leaves out others.
+_HELD = {
+    **dict.fromkeys(("Point", "MultiPoint"), "coordinates"),
+    **dict.fromkeys(("LineString", "MultiLineString", "Polygon", "MultiPolygon"), "arcs"),
+}
 _CODE = re.compile(r"^(?:urn:ogc:def:crs:)?(EPSG|ESRI|OGC|IAU_2015):(?:[\w.]*:)?(\w+)$", re.IGNORECASE)
 
 
@@ -21,48 +27,69 @@ def open_json(path: Path, options: ReadOptions, settings: VectorSettings) -> tup
     """The layer of a GeoJSON file, or those of a TopoJSON file."""
     facts = scan_json(path, settings)
     if facts.kind == "topology":
-        return _open_topology(path, options, settings)
+        return _open_topology(path, facts.members, options, settings)
     name = str(facts.members.get("name") or "") or path.stem
     check_name(path.name, options.layer, [name])
     crs, found, notices = _find_crs(facts)
-    ids = facts.ids and facts.features and "id" not in facts.names
+    properties = facts.properties
     file = OgrFile(
         path,
         path.name,
         "GeoJSON",
         settings,
-        id_column="id" if ids else None,
-        text_columns=frozenset(name for name, kind in facts.types if kind is str),
+        id_column=properties.id_name if properties.ids_rise else None,
+        own=OwnColumns(
+            properties, lambda: read_features(path, settings), has_ids=properties.ids_rise or properties.ids_are_given
+        ),
     )
-    layer = open_layer(file, name, crs=crs, crs_found=found, rows=facts.features, notices=(*notices, *_inexact(facts)))
-    return (layer,)
+    return (open_layer(file, name, crs=crs, crs_found=found, rows=facts.features, notices=notices),)
 
 
-def _open_topology(path: Path, options: ReadOptions, settings: VectorSettings) -> tuple[SourceLayer, ...]:
+def _open_topology(
+    path: Path, members: dict[str, object], options: ReadOptions, settings: VectorSettings
+) -> tuple[SourceLayer, ...]:
     require_readable_whole(path, "TopoJSON", settings)
     file = OgrFile(path, path.name, "TopoJSON", settings)
     chosen, notices = choose_layers(path.name, list_layers(file), options.layer, settings)
     return tuple(
-        open_layer(file, name, name, notices=notices if not place else ()) for place, name in enumerate(chosen)
+        _open_objects(file, name, _list_objects(members, name), notices if not place else ())
+        for place, name in enumerate(chosen)
     )
 
 
-def _find_crs(facts: JsonFacts) -> tuple[str | None, str, tuple[str, ...]]:
-    """The CRS that an old-style `crs` member names, or that of GeoJSON; and what to say of it."""
+def _list_objects(members: dict[str, object], layer: str) -> list[object]:
+    """The objects of a layer: those of a collection, or those that are in none."""
+    held = members.get("objects")
+    objects = held if isinstance(held, dict) else {}
+    collections = {name: each for name, each in objects.items() if isinstance(each, dict) and "geometries" in each}
+    if layer not in collections:
+        return [each for name, each in objects.items() if name not in collections]
+    found = collections[layer]["geometries"]
+    return found if isinstance(found, list) else []
+
+
+def _open_objects(file: OgrFile, name: str, objects: list[object], notices: tuple[str, ...]) -> SourceLayer:
+    left_out: dict[str, list[int]] = {"null_geometry": [], "unreadable_geometry": []}
+    facts, features = PropertyFacts(), []
+    for number, each in enumerate(objects, start=1):
+        if isinstance(each, dict) and isinstance(each.get(_HELD.get(str(each.get("type")), "")), list):
+            facts.add(each)
+            features.append(each)
+        else:
+            is_null = isinstance(each, dict) and each.get("type") is None
+            left_out["null_geometry" if is_null else "unreadable_geometry"].append(number)
+    own = OwnColumns(facts, lambda: iter(features), has_ids=False)
+    return open_layer(replace(file, own=own), name, name, rows=len(objects), left_out=left_out, notices=notices)
+
+
+def _find_crs(facts: JsonFacts) -> tuple[str, str, tuple[str, ...]]:
+    """The CRS that an old-style `crs` member names, empty if it names none, or that of GeoJSON; and a notice of it."""
     if "crs" not in facts.members:
         return GEOJSON_CRS, "format", ()
     given = facts.members["crs"]
     named = given.get("properties") if isinstance(given, dict) and given.get("type") == "name" else None
     text = str(named.get("name")) if isinstance(named, dict) else ""
     if found := _CODE.match(text):
-        return f"{found[1].upper()}:{found[2]}", "member", ()
-    said = f" ({show_text(text)})" if text else ""
-    return None, "member", (f"The crs member{said} names no code, so that the CRS is unknown.",)
-
-
-def _inexact(facts: JsonFacts) -> tuple[str, ...]:
-    """Numbers that are read as floating point, since others of their property are, and have too many digits for it."""
-    real = {name for name, kind in facts.types if kind is float}
-    names = sorted(facts.inexact & real) + sorted(facts.too_large - real)
-    shown = ", ".join(show_text(name) for name in names)
-    return (f"Whole numbers with over 15 digits are rounded in: {shown}.",) if names else ()
+        return f"{found[1].upper()}:{found[2]}", "file", ()
+    shown = f" ({show_text(text)})" if text else ""
+    return "", "file", (f"The crs member{shown} names no code, so that the CRS is unknown.",)

@@ -3,13 +3,14 @@
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
 from anabranch.errors import Permanent
 from anabranch.plugins.vector.models import ReadOptions, SourceLayer
 from anabranch.plugins.vector.reading.choose import choose_layers
-from anabranch.plugins.vector.reading.ogr import OgrFile, open_layer
+from anabranch.plugins.vector.reading.ogr import OgrFile, count_features, open_layer
 from anabranch.plugins.vector.settings import VectorSettings
 from anabranch.redaction import show_text
 from anabranch.sql_files import read_statements
@@ -25,20 +26,45 @@ _WAL = (
 )
 
 
+@dataclass(frozen=True)
+class _Layer:
+    """What a GeoPackage says of a layer."""
+
+    name: str
+    has_geometry: bool
+    is_view: bool
+
+
 def open_geopackage(path: Path, options: ReadOptions, settings: VectorSettings) -> tuple[SourceLayer, ...]:
     """The layers of a GeoPackage; views, too, which are read as tables are."""
-    layers = _list_layers(path)
+    held = _list_layers(path)
+    layers = [(layer.name, layer.has_geometry) for layer in held]
     chosen, notices = choose_layers(path.name, layers, options.layer, settings)
     # Nothing writes to the file: without locks and logs it opens also where it, or its folder, can't be written to.
-    file = OgrFile(path, path.name, "GeoPackage", settings, options={"IMMUTABLE": "YES"})
+    file = OgrFile(path, path.name, "GeoPackage", settings, options={"IMMUTABLE": "YES"}, has_keys=True)
     with path.open("rb") as head:
         notices = (*notices, *((_WAL,) if 2 in head.read(20)[WAL_VERSIONS] else ()))
+    views = {layer.name for layer in held if layer.is_view}
     return tuple(
-        open_layer(file, name, name, notices=notices if not place else ()) for place, name in enumerate(chosen)
+        open_layer(
+            file,
+            name,
+            name,
+            rows=count_features(file, name, force=True) if name in views else _count_rows(path, name),
+            notices=notices if not place else (),
+        )
+        for place, name in enumerate(chosen)
     )
 
 
-def _list_layers(path: Path) -> list[tuple[str, bool]]:
+def _count_rows(path: Path, table: str) -> int:
+    """How many rows a table has: GDAL ends without a word at a page that it can't read, which is an error here."""
+    quoted = table.replace('"', '""')
+    with _open(path) as database:
+        return int(database.execute(STATEMENTS["count_rows"].format(table=f'"{quoted}"')).fetchone()[0])
+
+
+def _list_layers(path: Path) -> list[_Layer]:
     with _open(path) as database:
         if not database.execute(STATEMENTS["find_contents"]).fetchone()[0]:
             raise Permanent(
@@ -51,7 +77,7 @@ def _list_layers(path: Path) -> list[tuple[str, bool]]:
     for name, kind, held, definition in tables:
         if kind in ("features", "attributes", "aspatial"):
             _check_table(path.name, str(name), str(held), str(definition))
-            layers.append((str(name), kind == "features" and name != PLACEHOLDER))
+            layers.append(_Layer(str(name), kind == "features" and name != PLACEHOLDER, held == "view"))
     return layers
 
 
@@ -72,7 +98,7 @@ def _open(path: Path) -> Iterator[sqlite3.Connection]:
     try:
         with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro&immutable=1", uri=True)) as database:
             yield database
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:
         raise Permanent(
             f"{path.name} can't be read as GeoPackage: {error}",
             code="vector.damaged",

@@ -8,3 +8,7 @@ select contents.table_name, contents.data_type, coalesce(held.type, ''), coalesc
 from gpkg_contents as contents left join sqlite_schema as held on lower(held.name) = lower(contents.table_name)
     and held.type in ('table', 'view')
 order by contents.rowid;
+
+-- name: count_rows
+-- How many rows a table has, by its own pages: those of an index may have others.
+select count(*) from {table} not indexed;

@@ -11,11 +11,14 @@ import numpy as np
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["Block", "locate", "read_blocks"]
+__all__ = ["Block", "follows_features", "locate", "read_blocks"]
 
 BLOCK_BYTES = 2 * 2**20
 _ESCAPED = re.compile(rb"\\.", re.DOTALL)
 _QUOTE = ord('"')
+_COLON, _BACKSLASH = ord(":"), ord("\\")
+_SPACE = b" \t\r\n"
+_FEATURES = b'"features"'
 _STEPS = np.zeros(256, np.int8)
 _STEPS[[ord("{"), ord("[")]] = 1
 _STEPS[[ord("}"), ord("]")]] = -1
@@ -51,6 +54,22 @@ def read_blocks(path: Path) -> Iterator[Block]:
             offset += len(data)
             depth = int(depths[-1]) if len(depths) else depth
             inside = int(within[-1]) if len(within) else inside
+
+
+def follows_features(data: bytes | bytearray, end: int) -> bool:
+    """Whether the name before a value is `features`; looks only at what is just before it."""
+    end = _skip_spaces(data, end) - 1
+    if end < 0 or data[end] != _COLON:
+        return False
+    end = _skip_spaces(data, end)
+    start = end - len(_FEATURES)
+    return start >= 0 and data[start:end] == _FEATURES and (not start or data[start - 1] != _BACKSLASH)
+
+
+def _skip_spaces(data: bytes | bytearray, end: int) -> int:
+    while end and data[end - 1] in _SPACE:
+        end -= 1
+    return end
 
 
 def locate(path: Path, offset: int) -> str:

@@ -1,6 +1,7 @@
 """Checks JSON files before GDAL sees them: valid, GeoJSON, not too deep; in one pass of bounded memory."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NoReturn
@@ -9,19 +10,19 @@ from pydantic_core import from_json
 
 from anabranch.errors import Permanent
 from anabranch.garbage_collection import without_collector
-from anabranch.plugins.vector.reading.json_blocks import Block, locate, read_blocks
+from anabranch.plugins.vector.reading.json_blocks import Block, follows_features, locate, read_blocks
+from anabranch.plugins.vector.reading.json_columns import Feature, PropertyFacts
 from anabranch.plugins.vector.settings import VectorSettings
 from anabranch.redaction import show_text
 
-__all__ = ["JsonFacts", "JsonKind", "max_document_bytes", "require_readable_whole", "scan_json"]
+__all__ = ["JsonFacts", "JsonKind", "max_document_bytes", "read_features", "require_readable_whole", "scan_json"]
 
 MB = 2**20
 MAX_DEPTH = 32
 # GDAL holds some 14 bytes for each byte of a value that it reads whole.
 DOCUMENT_DIVISOR = 24
 SPACE = b" \t\r\n"
-EXACT = 2**53
-_FEATURES = re.compile(rb'"features"\s*:\s*\Z')
+_NUL = re.compile(rb"(?<!\\)(?:\\\\)*(\\u0000)")  # after an even number of backslashes, which are escaped ones
 _WHERE = re.compile(r" at line (\d+) column (\d+)$")
 _GEOMETRIES = frozenset(
     {"Point", "MultiPoint", "LineString", "MultiLineString", "Polygon", "MultiPolygon", "GeometryCollection"}
@@ -31,21 +32,12 @@ JsonKind = Literal["collection", "document", "sequence", "topology"]
 
 @dataclass
 class JsonFacts:
-    """What a scan finds: the kind of file, its members beside the features, and of which types properties are."""
+    """What a scan finds: the kind of file, its members beside the features, and what their properties are."""
 
     kind: JsonKind = "document"
     features: int = 0
     members: dict[str, object] = field(default_factory=dict)
-    types: set[tuple[str, type]] = field(default_factory=set)
-    inexact: set[str] = field(default_factory=set)  # whole numbers that floating point can't hold
-    too_large: set[str] = field(default_factory=set)  # nor 64 bits
-    ids: bool = True  # each feature has a number as its id, and they rise
-    last_id: int = -1
-
-    @property
-    def names(self) -> set[str]:
-        """The names of the properties."""
-        return {name for name, _ in self.types}
+    properties: PropertyFacts = field(default_factory=PropertyFacts)
 
 
 def max_document_bytes(settings: VectorSettings) -> int:
@@ -70,6 +62,17 @@ def scan_json(path: Path, settings: VectorSettings) -> JsonFacts:
         return _Scan(path, settings).run()
 
 
+def read_features(path: Path, settings: VectorSettings) -> Iterator[Feature]:
+    """The features of a file that was scanned."""
+    scan = _Reading(path, settings)
+    for block in read_blocks(path):
+        with without_collector():
+            scan.take(block)
+        yield from scan.forget()
+    scan.finish()
+    yield from scan.forget()
+
+
 class _Scan:
     """The scan of one file: `_pending` are the bytes from `_start` on that are not parsed yet."""
 
@@ -85,17 +88,16 @@ class _Scan:
         self._opened = 0  # where the bracket of the list of features is
         self._head = b""
         self._done = False  # the list of features has ended
+        self._types = 0  # how many there were when they were last counted
 
     def run(self) -> JsonFacts:
         for block in read_blocks(self._path):
-            if b"\\u0000" in block.data:
-                self._fail_nul(block)
-            if len(block.depths) and block.depths.max() > MAX_DEPTH:
-                self._fail_deep(block)
-            self._take(block)
-        return self._finish()
+            self.take(block)
+        return self.finish()
 
-    def _take(self, block: Block) -> None:
+    def take(self, block: Block) -> None:
+        if len(block.depths) and block.depths.max() > MAX_DEPTH:
+            self._fail_deep(block)
         at = block.offset
         self._pending += block.data
         if self._level is None:
@@ -119,7 +121,7 @@ class _Scan:
             self._refuse("is a list at its top level, not a GeoJSON object")
         shift = block.offset - self._start
         for place in block.brackets[block.depths == 2].tolist():
-            if block.data[place : place + 1] == b"[" and _FEATURES.search(self._pending, 0, shift + place):
+            if block.data[place : place + 1] == b"[" and follows_features(self._pending, shift + place):
                 return self._begin_features(shift + place)
         self._ends += [shift + int(end) + 1 for end in block.brackets[block.depths == 0]]
         if self._ends and self._pending[self._ends[0] :].strip(SPACE):
@@ -187,33 +189,22 @@ class _Scan:
             if not isinstance(feature, dict) or feature.get("type") != "Feature":
                 found = feature.get("type") if isinstance(feature, dict) else feature
                 self._refuse(f"has a value that is no feature, as number {facts.features:,} ({show_text(str(found))})")
-            number = feature.get("id")
-            facts.ids = facts.ids and type(number) is int and number > facts.last_id
-            facts.last_id = int(number) if facts.ids and number is not None else -1
-            self._note_properties(feature.get("properties"))
+            facts.properties.add(feature)
+            self._check_columns()
 
-    def _note_properties(self, properties: object) -> None:
-        if not isinstance(properties, dict):
+    def _check_columns(self) -> None:
+        types, most = self._facts.properties.types, self._settings.vector_max_columns
+        if len(types) <= max(most, self._types):
             return
-        types = self._facts.types
-        for name, value in properties.items():
-            kind = value.__class__
-            types.add((name, kind))
-            if kind is int and not -EXACT < value < EXACT:
-                self._facts.inexact.add(name)
-                if not -(2**63) <= value < 2**63:
-                    self._facts.too_large.add(name)
-        if (
-            len(types) > self._settings.vector_max_columns
-            and len(self._facts.names) > self._settings.vector_max_columns
-        ):
+        self._types = len(types)
+        if len(self._facts.properties.names) > most:
             raise Permanent(
-                f"{self._path.name} has more than {self._settings.vector_max_columns:,} properties",
+                f"{self._path.name} has more than {most:,} properties",
                 code="vector.columns",
                 remedy="Remove columns, or nest those that belong together.",
             )
 
-    def _finish(self) -> JsonFacts:
+    def finish(self) -> JsonFacts:
         facts = self._facts
         if facts.kind == "sequence":
             if rest := bytes(self._pending).strip(SPACE + b"\x1e"):
@@ -237,10 +228,8 @@ class _Scan:
         if not self._head:
             mark = 3 if tail.startswith(b"\xef\xbb\xbf") else 0
             tail = tail[mark:]
-        try:
-            value = from_json(head + (b"]" if head else b"") + tail, allow_inf_nan=False)
-        except ValueError as error:
-            reason, place = _split_error(str(error), head + (b"]" if head else b"") + tail)
+        value, reason, place = _parse(head + (b"]" if head else b"") + tail)
+        if reason:
             inside = place < len(head) or not head
             self._fail(reason, mark + place if inside else self._start + place - len(head) - 1)
         if not isinstance(value, dict):
@@ -256,17 +245,16 @@ class _Scan:
         elif kind == "FeatureCollection":
             self._refuse("is a FeatureCollection without a list of features")
         elif kind in _GEOMETRIES:
-            self._facts.features, self._facts.ids = 1, False
+            self._facts.features = 1
         else:
             given = "it has no type" if kind is None else f"its type is {show_text(str(kind))!r}"
             self._refuse(f"is valid JSON, but not GeoJSON: {given}")
 
     def _parse(self, text: bytes, offset: int) -> object:
-        try:
-            return from_json(text, allow_inf_nan=False)
-        except ValueError as error:
-            reason, place = _split_error(str(error), text)
+        value, reason, place = _parse(text)
+        if reason:
             self._fail(reason, offset + place)
+        return value
 
     def _fail(self, reason: str, offset: int) -> NoReturn:
         raise Permanent(
@@ -274,11 +262,6 @@ class _Scan:
             code="vector.json",
             remedy="Write the file again, or upload it again if it was cut off.",
         )
-
-    def _fail_nul(self, block: Block) -> None:
-        place = block.data.index(b"\\u0000")
-        if (place - len(block.data[:place].rstrip(b"\\"))) % 2 == 0:  # else it is an escaped backslash
-            self._fail("it has a NUL character (\\u0000), which no text may have", block.offset + place)
 
     def _fail_deep(self, block: Block) -> NoReturn:
         place = int(block.brackets[block.depths > MAX_DEPTH][0])
@@ -290,6 +273,34 @@ class _Scan:
             code="vector.geojson",
             remedy="Send a GeoJSON FeatureCollection, a feature in each line, or TopoJSON.",
         )
+
+
+class _Reading(_Scan):
+    """Another scan, for the features themselves."""
+
+    def __init__(self, path: Path, settings: VectorSettings) -> None:
+        super().__init__(path, settings)
+        self._features: list[Feature] = []
+
+    def forget(self) -> list[Feature]:
+        """The features since the last time."""
+        found, self._features = self._features, []
+        return found
+
+    def _note(self, features: object) -> None:
+        if isinstance(features, list):
+            self._facts.features += len(features)
+            self._features += features
+
+
+def _parse(text: bytes) -> tuple[object, str, int]:
+    """A value; or what is wrong with its text, and the offset of the place."""
+    if b"\\u0000" in text and (nul := _NUL.search(text)):
+        return None, "it has a NUL character (\\u0000), which no text may have", nul.start(1)
+    try:
+        return from_json(text, allow_inf_nan=False), "", 0
+    except ValueError as error:
+        return None, *_split_error(str(error), text)
 
 
 def _split_error(message: str, text: bytes) -> tuple[str, int]:

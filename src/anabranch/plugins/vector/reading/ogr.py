@@ -1,11 +1,11 @@
 """Reads layers through GDAL (pyogrio) as Arrow record batches."""
 
 import warnings
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,11 +14,16 @@ from pyogrio.errors import DataLayerError, DataSourceError
 from pyogrio.raw import open_arrow
 
 from anabranch.errors import Permanent
+from anabranch.plugins.vector.in_sandbox import LIBRARY_ERRORS
 from anabranch.plugins.vector.models import Notes, ReadBatches, SourceBatch, SourceLayer
-from anabranch.plugins.vector.reading.batches import clean_text, name_apart, slice_batch
+from anabranch.plugins.vector.reading.batches import check_count, name_apart, slice_batch
 from anabranch.plugins.vector.reading.curves import simplify_types
 from anabranch.plugins.vector.reading.drivers import ALLOWED, gdal_options
+from anabranch.plugins.vector.reading.json_columns import OwnColumns
 from anabranch.plugins.vector.settings import VectorSettings
+
+if TYPE_CHECKING:
+    from anabranch.plugins.vector.models import Rows
 
 __all__ = [
     "OgrFile",
@@ -30,7 +35,7 @@ __all__ = [
     "set_options",
 ]
 
-# The names that GDAL gives to the number of a row, where a format has none.
+# The names that GDAL gives to the number of a row, where a table has no other.
 ROW_NUMBERS = ("fid", "ogc_fid")
 
 
@@ -44,8 +49,9 @@ class OgrFile:
     settings: VectorSettings
     encoding: str | None = None
     options: Mapping[str, str] = field(default_factory=dict)
-    id_column: str | None = None  # how the number of a row is called, where it is a value of the file
-    text_columns: frozenset[str] = frozenset()  # those that GDAL takes for JSON, and are not
+    has_keys: bool = False  # the number of a row is a value of the file, under the name that it has there
+    id_column: str | None = None  # so it is, and how it is called
+    own: OwnColumns | None = None  # columns whose values GDAL would change
 
 
 def check_drivers(allowed: frozenset[str] = ALLOWED) -> None:
@@ -65,13 +71,10 @@ def set_options(settings: VectorSettings) -> None:
     pyogrio.set_gdal_config_options(gdal_options(settings.vector_memory_mb))
 
 
-def list_layers(file: OgrFile, *, skip_empty: bool = False) -> list[tuple[str, bool]]:
+def list_layers(file: OgrFile) -> list[tuple[str, bool]]:
     """The names of the layers of a file, and whether each has geometries."""
     with _reported(file):
-        layers = [(str(name), kind is not None) for name, kind in pyogrio.list_layers(file.path)]
-        if not skip_empty:
-            return layers
-        return [each for each in layers if pyogrio.read_info(file.path, layer=each[0])["features"]]
+        return [(str(name), kind is not None) for name, kind in pyogrio.list_layers(file.path)]
 
 
 def list_indexed_layers(file: OgrFile) -> list[tuple[str, bool]]:
@@ -91,10 +94,10 @@ def list_indexed_layers(file: OgrFile) -> list[tuple[str, bool]]:
     return layers
 
 
-def count_features(file: OgrFile) -> int:
-    """How many rows the first layer has, as the file says; 0 where it does not."""
+def count_features(file: OgrFile, layer: str | int = 0, *, force: bool = False) -> int:
+    """How many rows a layer has, as the file says, or as GDAL counts; 0 where the file does not say."""
     with _reported(file):
-        return max(0, int(pyogrio.read_info(file.path)["features"]))
+        return max(0, int(pyogrio.read_info(file.path, layer=layer, force_feature_count=force)["features"]))
 
 
 def open_layer(
@@ -105,17 +108,22 @@ def open_layer(
     crs: str | None = None,
     crs_found: str = "file",
     rows: int | None = None,
+    left_out: Mapping[str, Sequence[int]] | None = None,
     detected: dict[str, str] | None = None,
     notices: tuple[str, ...] = (),
 ) -> SourceLayer:
-    """A layer; its CRS is the file's own, unless one is given. `rows` are those that it must have."""
+    """A layer; its CRS is the file's own, unless one is given, and none where that is empty.
+
+    `rows` are those that the file has (V1), and `left_out` the numbers of those that GDAL does not read, by the reason
+    to report them with.
+    """
     changed = Notes()
-    reader = _Reader(file, layer, rows, changed)
+    reader = _Reader(file, layer, rows, left_out or {}, changed)
     return SourceLayer(
         name=name,
         format=file.format,
         schema=reader.schema,
-        crs=crs if crs is not None or crs_found != "file" else reader.crs,
+        crs=reader.crs if crs is None else crs or None,
         read=reader,
         crs_found=crs_found,
         features=rows,
@@ -132,13 +140,22 @@ def _reported(file: OgrFile) -> Iterator[None]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
-    except (DataSourceError, DataLayerError, pa.ArrowException, OSError, ValueError) as error:
-        said = str(error).replace(str(file.path), file.name).replace(str(file.path.parent), "").splitlines()
+    except MemoryError:
+        raise
+    except (*LIBRARY_ERRORS, pa.ArrowException, OSError) as error:
+        lines = str(error).replace(str(file.path), file.name).replace(str(file.path.parent), "").splitlines()
+        code, remedy = _explain(str(error))
         raise Permanent(
-            f"{file.name} can't be read as {file.format}: {said[0] if said else 'it is damaged'}",
-            code="vector.damaged",
-            remedy="Upload it again; open it elsewhere to check that it is complete.",
+            f"{file.name} can't be read as {file.format}: {lines[0] if lines else 'it is damaged'}",
+            code=code,
+            remedy=remedy,
         ) from error
+
+
+def _explain(message: str) -> tuple[str, str]:
+    if "Unrecognized number" in message:  # valid JSON, but not for GDAL
+        return "vector.json", "Write the number as text, or with fewer digits: it must fit in 64 bits."
+    return "vector.damaged", "Upload it again; open it elsewhere to check that it is complete."
 
 
 class _Reader(ReadBatches):
@@ -147,17 +164,21 @@ class _Reader(ReadBatches):
     To find the columns, GDAL reads the whole of a GeoJSON file, which it need not do twice.
     """
 
-    def __init__(self, file: OgrFile, layer: str | int, rows: int | None, changed: Notes) -> None:
+    def __init__(
+        self, file: OgrFile, layer: str | int, rows: int | None, left_out: Mapping[str, Sequence[int]], changed: Notes
+    ) -> None:
         self._file = file
         self._layer = layer
         self._rows = rows
+        self._left_out = left_out
         self._changed = changed
         stream = self._open()
         with _reported(file):
             self._meta, self._source = next(stream)
         self.crs: str | None = self._meta["crs"]
         self._kept = self._choose_columns()
-        self.schema = self._make_schema()
+        self._own = file.own.find_types([self._source.field(place) for place in self._kept]) if file.own else {}
+        self.schema, self._places = self._make_schema()
         # KML and GML are read whole or in passes: many open layers would be many copies.
         self._stream: Iterator[pa.RecordBatch] | None = stream if layer == 0 else None
         if self._stream is None:
@@ -169,21 +190,18 @@ class _Reader(ReadBatches):
             stream = self._open()
             with _reported(self._file):
                 next(stream)
-        done = 0
+        numbers = _Numbers(self._left_out)
+        take = self._file.own.open(self._own) if self._file.own and self._own else None
+        for reason, rows in self._left_out.items():
+            dropped.add(reason, list(rows))
         while True:
             with _reported(self._file):
                 batch = next(stream, None)
             if batch is None:
                 break
             for part in slice_batch(batch, max_rows):
-                yield self._convert(part, done)
-                done += len(part)
-        if self._rows is not None and done != self._rows:
-            raise Permanent(
-                f"{self._file.name} has {self._rows:,} features, and {done:,} of them can be read",
-                code="vector.damaged",
-                remedy="Upload it again; open it elsewhere to check that it is complete.",
-            )
+                yield self._convert(part, numbers.take(len(part)), take(len(part)) if take else {})
+        check_count(self._file.name, self._rows, numbers.done)
 
     def _open(self) -> Generator[Any, None, None]:
         file = self._file
@@ -202,7 +220,8 @@ class _Reader(ReadBatches):
     def _choose_columns(self) -> list[int]:
         """The places of the attributes: all between the number of the row, which is the first, and the geometry."""
         last = len(self._source) - 1
-        first = 0 if self._file.id_column or self._source.field(0).name.lower() not in ROW_NUMBERS else 1
+        has_key = self._file.has_keys and self._source.field(0).name.lower() not in ROW_NUMBERS
+        first = 0 if self._file.id_column or has_key else 1
         most = self._file.settings.vector_max_columns
         if last - first > most:
             raise Permanent(
@@ -212,30 +231,42 @@ class _Reader(ReadBatches):
             )
         return list(range(first, last))
 
-    def _make_schema(self) -> pa.Schema:
-        fields = [self._source.field(place) for place in self._kept]
-        names = [
-            self._file.id_column if not place and self._file.id_column else self._source.field(place).name
-            for place in self._kept
-        ]
-        return pa.schema(
-            pa.field(name, pa.string() if self._is_text(each) else each.type, metadata=each.metadata)
-            for name, each in zip(name_apart(names), fields, strict=True)
-        )
+    def _make_schema(self) -> tuple[pa.Schema, list[int | str]]:
+        """The columns, and the place of each in GDAL's rows, or its name among our own."""
+        given = [self._source.field(place) for place in self._kept]
+        if self._file.id_column:
+            given[0] = given[0].with_name(self._file.id_column)
+        places: dict[int | str, pa.Field] = {
+            name: pa.field(name, kind) for name, kind in self._own.items() if name not in {each.name for each in given}
+        }
+        for place, each in zip(self._kept, given, strict=True):
+            own = self._own.get(each.name)
+            places[place if own is None else each.name] = each if own is None else pa.field(each.name, own)
+        names = name_apart([each.name for each in places.values()])
+        return pa.schema(each.with_name(name) for name, each in zip(names, places.values(), strict=True)), list(places)
 
-    def _is_text(self, field: pa.Field) -> bool:
-        """Whether GDAL takes a column for JSON, and some of its values are text that is none."""
-        return isinstance(field.type, pa.BaseExtensionType) and field.name in self._file.text_columns
-
-    def _convert(self, batch: pa.RecordBatch, done: int) -> SourceBatch:
-        rows = np.arange(done + 1, done + 1 + len(batch), dtype=np.int64)
-        columns = [
-            clean_text(_as_type(batch.column(place), each.type), rows, self._changed)
-            for place, each in zip(self._kept, self.schema, strict=True)
-        ]
+    def _convert(self, batch: pa.RecordBatch, rows: "Rows", own: Mapping[str, pa.Array]) -> SourceBatch:
+        columns = [own[place] if isinstance(place, str) else batch.column(place) for place in self._places]
         geometry = simplify_types(batch.column(batch.num_columns - 1), rows, self._changed)
         return SourceBatch(rows, pa.RecordBatch.from_arrays(columns, schema=self.schema), geometry)
 
 
-def _as_type(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    return column.storage if isinstance(column.type, pa.BaseExtensionType) and column.type != kind else column
+class _Numbers:
+    """The numbers of rows in the source, without those that are left out there."""
+
+    def __init__(self, left_out: Mapping[str, Sequence[int]]) -> None:
+        self._left_out = np.array(sorted(row for rows in left_out.values() for row in rows), np.int64)
+        self._read = 0
+
+    def take(self, count: int) -> "Rows":
+        """The next numbers."""
+        read = np.arange(self._read, self._read + count, dtype=np.int64)
+        self._read += count
+        # As many rows come before one that is read as before those that are left out, less these themselves.
+        before = np.searchsorted(self._left_out - np.arange(len(self._left_out)) - 1, read, side="right")
+        return read + before + 1
+
+    @property
+    def done(self) -> int:
+        """How many rows there were, with those that are left out."""
+        return self._read + len(self._left_out)

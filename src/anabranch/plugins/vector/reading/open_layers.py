@@ -1,12 +1,14 @@
-"""Opens an untrusted vector file of any format; later this runs in the sandbox."""
+"""Opens an untrusted vector file of any format."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from anabranch.errors import Permanent
 from anabranch.plugins.vector.models import ReadOptions, SourceLayer
 from anabranch.plugins.vector.reading.archive import unpack
-from anabranch.plugins.vector.reading.choose import check_name, choose_layers
+from anabranch.plugins.vector.reading.choose import choose_layers
 from anabranch.plugins.vector.reading.csv.open_csv import open_csv
+from anabranch.plugins.vector.reading.flatgeobuf import open_flatgeobuf
 from anabranch.plugins.vector.reading.formats import CSV, FLATGEOBUF, GEOPACKAGE, GML, KML, PARQUET, ZIP, identify
 from anabranch.plugins.vector.reading.geojson import open_json
 from anabranch.plugins.vector.reading.geopackage import open_geopackage
@@ -39,7 +41,7 @@ def open_layers(path: Path, folder: Path, options: ReadOptions, settings: Vector
         GML.name: open_gml,
         KML.name: open_kml,
         PARQUET.name: open_parquet,
-        FLATGEOBUF.name: _open_flatgeobuf,
+        FLATGEOBUF.name: open_flatgeobuf,
     }
     return openers.get(found.name, open_json)(path, options, settings)
 
@@ -47,19 +49,20 @@ def open_layers(path: Path, folder: Path, options: ReadOptions, settings: Vector
 def _open_archive(path: Path, folder: Path, options: ReadOptions, settings: VectorSettings) -> tuple[SourceLayer, ...]:
     unpacked = unpack(path, folder, settings)
     if unpacked.shapefiles:
-        return open_shapefiles(path.name, unpacked, options, settings)
-    if unpacked.geodatabase:
-        file = OgrFile(unpacked.geodatabase.path, path.name, "FileGDB", settings)
-        chosen, notices = choose_layers(path.name, list_layers(file), options.layer, settings)
-        return tuple(
-            open_layer(file, name, name, notices=() if place else notices) for place, name in enumerate(chosen)
-        )
-    return open_layers(unpacked.file or path, folder, options, settings)
+        layers = open_shapefiles(path.name, unpacked.shapefiles, options, settings)
+    elif unpacked.geodatabase:
+        layers = _open_geodatabase(path.name, unpacked.geodatabase.path, options, settings)
+    else:
+        layers = open_layers(unpacked.file or path, folder, options, settings)
+    return (replace(layers[0], warnings=(*layers[0].warnings, *unpacked.notices)), *layers[1:])
 
 
-def _open_flatgeobuf(path: Path, options: ReadOptions, settings: VectorSettings) -> tuple[SourceLayer, ...]:
-    file = OgrFile(path, path.name, "FlatGeobuf", settings)
-    ((name, _),) = list_layers(file)
-    check_name(path.name, options.layer, [name])
-    # The header says how many rows there are, or 0 where its writer did not know: GDAL ends early without a word.
-    return (open_layer(file, name, rows=count_features(file) or None),)
+def _open_geodatabase(
+    archive: str, folder: Path, options: ReadOptions, settings: VectorSettings
+) -> tuple[SourceLayer, ...]:
+    file = OgrFile(folder, archive, "FileGDB", settings, has_keys=True)
+    chosen, notices = choose_layers(archive, list_layers(file), options.layer, settings)
+    return tuple(
+        open_layer(file, name, name, rows=count_features(file, name), notices=() if place else notices)
+        for place, name in enumerate(chosen)
+    )

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from anabranch.errors import Permanent
 from anabranch.plugins.vector.models import Notes, ReadBatches, ReadOptions, SourceBatch, SourceLayer
-from anabranch.plugins.vector.reading.batches import clean_text, name_apart
+from anabranch.plugins.vector.reading.batches import check_count, name_apart
 from anabranch.plugins.vector.reading.choose import check_name
 from anabranch.plugins.vector.reading.curves import simplify_types
 from anabranch.plugins.vector.reading.drivers import batch_bytes
@@ -77,7 +77,7 @@ def open_parquet(path: Path, options: ReadOptions, settings: VectorSettings) -> 
         format="GeoParquet",
         schema=file.schema,
         crs=_read_crs(path.name, column),
-        read=_Reader(file, changed, settings),
+        read=_Reader(file, features, changed, settings),
         crs_found="file" if "crs" in column.model_fields_set else "format",
         features=features,
         warnings=tuple(notices),
@@ -198,9 +198,9 @@ class _Opened:
             raise self._explain(error) from error
 
     def _explain(self, error: BaseException) -> Permanent:
-        said = str(error).splitlines() or ["it is damaged"]
+        lines = str(error).splitlines() or ["it is damaged"]
         return Permanent(
-            f"{self._path.name} can't be read as Parquet: {said[0]}",
+            f"{self._path.name} can't be read as Parquet: {lines[0]}",
             code="vector.damaged",
             remedy="Upload it again; open it elsewhere to check that it is complete.",
         )
@@ -209,8 +209,9 @@ class _Opened:
 class _Reader(ReadBatches):
     """Reads a file by batches that fit in memory."""
 
-    def __init__(self, file: _ParquetFile, changed: Notes, settings: VectorSettings) -> None:
+    def __init__(self, file: _ParquetFile, rows: int, changed: Notes, settings: VectorSettings) -> None:
         self._file = file
+        self._rows = rows
         self._changed = changed
         self._bytes = batch_bytes(settings.vector_memory_mb)
         self._most = max(1, int(self._bytes / max(1.0, file.bytes_per_row)))
@@ -225,10 +226,11 @@ class _Reader(ReadBatches):
             for batch in (part for whole in batches for part in _split(whole, self._bytes)):
                 rows = np.arange(done + 1, done + 1 + len(batch), dtype=np.int64)
                 geometry = _as_wkb(_decode(batch.column(geo.primary_column)), encoding)
-                columns = [clean_text(_decode(batch.column(name)), rows, self._changed) for name in self._file.kept]
+                columns = [_decode(batch.column(name)) for name in self._file.kept]
                 attributes = pa.RecordBatch.from_arrays(columns, schema=self._file.schema)
                 yield SourceBatch(rows, attributes, simplify_types(geometry, rows, self._changed))
                 done += len(batch)
+        check_count(self._file.path.name, self._rows, done)
 
 
 def _split(batch: pa.RecordBatch, most: int) -> Iterator[pa.RecordBatch]:
@@ -260,6 +262,7 @@ def _as_wkb(column: pa.Array, encoding: str) -> pa.Array:
     return pa.array(shapely.to_wkb(geometries, flavor="iso"), pa.binary())
 
 
+_AXES = ("x", "y", "z")
 _LEVELS = {"point": 0, "linestring": 1, "multipoint": 1, "polygon": 2, "multilinestring": 2, "multipolygon": 3}
 _KINDS = {
     "point": shapely.GeometryType.POINT,
@@ -277,10 +280,14 @@ def _from_arrow(column: pa.Array, encoding: str) -> "np.ndarray[tuple[int], np.d
     present = column.drop_null()
     offsets, values = [], present
     for _ in range(_LEVELS[encoding]):
+        if not (pa.types.is_list(values.type) or pa.types.is_large_list(values.type)):
+            raise pa.ArrowInvalid(f"geometries of the encoding {encoding} are not lists")
         starts = values.offsets.to_numpy()
         offsets.append(starts - starts[0])
         values = values.flatten()
-    names = [field.name for field in values.type if field.name in ("x", "y", "z")]
+    names = [field.name for field in values.type if field.name in _AXES] if pa.types.is_struct(values.type) else []
+    if not {"x", "y"} <= set(names):
+        raise pa.ArrowInvalid(f"geometries of the encoding {encoding} are not pairs of x and y")
     coordinates = np.column_stack([values.field(name).to_numpy(zero_copy_only=False) for name in names])
     made = shapely.from_ragged_array(_KINDS[encoding], coordinates, tuple(reversed(offsets)))
     geometries = np.full(len(column), None, dtype=object)

@@ -1,25 +1,24 @@
 """Shapefiles: their parts must be whole and belong together, and their text has an encoding."""
 
 import struct
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyogrio
 
 from anabranch.errors import Permanent
 from anabranch.plugins.vector.models import ReadOptions, SourceLayer
-from anabranch.plugins.vector.reading.archive import Shapefile, Unpacked
+from anabranch.plugins.vector.reading.archive import Shapefile
 from anabranch.plugins.vector.reading.choose import choose_layers
 from anabranch.plugins.vector.reading.encodings import check_encoding, detect_encoding, gdal_name
-from anabranch.plugins.vector.reading.ogr import OgrFile, open_layer
+from anabranch.plugins.vector.reading.ogr import OgrFile, count_features, open_layer
 from anabranch.plugins.vector.settings import VectorSettings
 from anabranch.redaction import show_text
 
 __all__ = ["open_shapefiles"]
 
 SHAPE_HEADER, INDEX_ENTRY, FILE_CODE = 100, 8, 9994
+DELETED, PIECE_ROWS = ord("*"), 10_000
 TABLE_HEADER = struct.Struct("<4xIHH16xxB")
 # The drivers of dBASE and ArcGIS mark these; others are rare, and not reliable.
 _LANGUAGES = {
@@ -42,18 +41,17 @@ _NO_INDEX = "The Shapefile {name} has no .shx file: it was rebuilt from the .shp
 
 
 def open_shapefiles(
-    archive: str, unpacked: Unpacked, options: ReadOptions, settings: VectorSettings
+    archive: str, shapefiles: Sequence[Shapefile], options: ReadOptions, settings: VectorSettings
 ) -> tuple[SourceLayer, ...]:
     """The layers of an archive with Shapefiles, each of which is one."""
-    found = unpacked.shapefiles
-    chosen, _ = choose_layers(archive, [(each.name, True) for each in found], options.layer, settings)
-    layers = [_open(archive, each, options, settings) for each in found if each.name in chosen]
-    return (replace(layers[0], warnings=(*layers[0].warnings, *unpacked.notices)), *layers[1:])
+    chosen, _ = choose_layers(archive, [(each.name, True) for each in shapefiles], options.layer, settings)
+    return tuple(_open(archive, each, options, settings) for each in shapefiles if each.name in chosen)
 
 
 def _open(archive: str, shapefile: Shapefile, options: ReadOptions, settings: VectorSettings) -> SourceLayer:
     name = f"{show_text(shapefile.name)}.shp in {archive}"
-    _check_parts(name, shapefile.parts)
+    _check_shapes(name, shapefile.parts)
+    rows, deleted = _read_table(name, shapefile.parts[".dbf"])
     encoding, found = _find_encoding(shapefile.parts, options)
     file = OgrFile(
         shapefile.parts[".shp"],
@@ -63,58 +61,67 @@ def _open(archive: str, shapefile: Shapefile, options: ReadOptions, settings: Ve
         encoding=gdal_name(encoding),
         options={"ADJUST_TYPE": "YES"},  # whole numbers of 19 digits are read as such where they fit
     )
-    detected = {"encoding": encoding, "encoding found by": found}
-    if ".shx" in shapefile.parts:
-        return open_layer(file, shapefile.name, detected=detected)
-    with _rebuilding():
-        notice = _NO_INDEX.format(name=show_text(shapefile.name))
-        return open_layer(file, shapefile.name, detected=detected, notices=(notice,))
+    notices = () if ".shx" in shapefile.parts else (_rebuild_index(file, shapefile.name),)
+    shapes = (file.path.with_suffix(".shx").stat().st_size - SHAPE_HEADER) // INDEX_ENTRY
+    if shapes != rows:
+        raise _damaged(f"{name} has {shapes:,} geometries, and its .dbf file has {rows:,} rows")
+    return open_layer(
+        file,
+        shapefile.name,
+        rows=rows,
+        left_out={"deleted_row": deleted},
+        detected={"encoding": encoding, "encoding found by": found},
+        notices=notices,
+    )
 
 
-@contextmanager
-def _rebuilding() -> Iterator[None]:
-    """GDAL writes the .shx file of what it opens, in the folder that it was unpacked to.
+def _rebuild_index(file: OgrFile, name: str) -> str:
+    """Have GDAL write the .shx file of a .shp file, in the folder that it was unpacked to; the notice of it.
 
     It replaces one that is there, too, and does not find records where only that one says where they are.
     """
     pyogrio.set_gdal_config_options({"SHAPE_RESTORE_SHX": "YES"})
     try:
-        yield
+        count_features(file)
     finally:
         pyogrio.set_gdal_config_options({"SHAPE_RESTORE_SHX": None})
+    return _NO_INDEX.format(name=show_text(name))
 
 
-def _check_parts(name: str, parts: dict[str, Path]) -> None:
-    """Refuse a Shapefile without its table, or with a part that is cut off: GDAL would read less without a word."""
+def _check_shapes(name: str, parts: dict[str, Path]) -> None:
+    """Refuse a Shapefile without its table, or one that is cut off: GDAL would read less without a word."""
     if ".dbf" not in parts:
         raise Permanent(
             f"the .dbf file of {name} is missing, which has its attributes",
             code="vector.shapefile",
             remedy="Add it to the archive: send the .shp, .shx, .dbf and .prj files.",
         )
-    shapes, table = parts[".shp"], parts[".dbf"]
+    shapes = parts[".shp"]
     with shapes.open("rb") as file:
         head = file.read(SHAPE_HEADER)
     if len(head) < SHAPE_HEADER or struct.unpack_from(">i", head)[0] != FILE_CODE:
         raise _damaged(f"{name} is no Shapefile: its header is wrong")
-    if (said := 2 * struct.unpack_from(">i", head, 24)[0]) > shapes.stat().st_size:
-        raise _damaged(f"{name} is cut off: it has {shapes.stat().st_size:,} of {said:,} bytes")
-    rows = _count_rows(name, table)
-    if ".shx" in parts:
-        shown = (parts[".shx"].stat().st_size - SHAPE_HEADER) // INDEX_ENTRY
-        if shown != rows:
-            raise _damaged(f"{name} has {shown:,} geometries, and its .dbf file has {rows:,} rows")
+    if (whole := 2 * struct.unpack_from(">i", head, 24)[0]) > shapes.stat().st_size:
+        raise _damaged(f"{name} is cut off: it has {shapes.stat().st_size:,} of {whole:,} bytes")
 
 
-def _count_rows(name: str, table: Path) -> int:
+def _read_table(name: str, table: Path) -> tuple[int, list[int]]:
+    """How many rows a table has, and the numbers of those that are marked as deleted."""
+    deleted: list[int] = []
     with table.open("rb") as file:
         head = file.read(TABLE_HEADER.size)
-    if len(head) < TABLE_HEADER.size:
-        raise _damaged(f"the .dbf file of {name} is cut off")
-    rows, start, width, _ = TABLE_HEADER.unpack(head)
-    if start + rows * width > table.stat().st_size:
-        raise _damaged(f"the .dbf file of {name} is cut off: {rows:,} rows don't fit in {table.stat().st_size:,} bytes")
-    return int(rows)
+        if len(head) < TABLE_HEADER.size:
+            raise _damaged(f"the .dbf file of {name} is cut off")
+        rows, start, width, _ = TABLE_HEADER.unpack(head)
+        size = table.stat().st_size
+        if not width or start + rows * width > size:
+            raise _damaged(f"the .dbf file of {name} is cut off: {rows:,} rows don't fit in {size:,} bytes")
+        file.seek(start)
+        for first in range(0, rows, PIECE_ROWS):
+            marks = file.read(width * min(PIECE_ROWS, rows - first))[::width]
+            if DELETED in marks:
+                deleted += [first + place + 1 for place, mark in enumerate(marks) if mark == DELETED]
+    return rows, deleted
 
 
 def _damaged(message: str) -> Permanent:

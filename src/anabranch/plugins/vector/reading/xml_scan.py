@@ -1,20 +1,31 @@
 """Checks KML and GML files before GDAL sees them: well-formed, and no document types, which may define entities."""
 
 from collections import Counter
+from dataclasses import dataclass, field
 from pathlib import Path
 from xml.parsers import expat
 
 from anabranch.errors import Permanent
 
-__all__ = ["scan_xml"]
+__all__ = ["XmlFacts", "scan_xml"]
 
 PIECE_BYTES = 2**20
 MAX_DEPTH = 100
 MAX_NAMES = 10_000
+MEMBER_DEPTH = 2  # of the features of GML: in a member of the root
 
 
-def scan_xml(path: Path) -> Counter[str]:
-    """Count the elements of a file by their local names; refused where it is no XML or has a document type."""
+@dataclass(frozen=True)
+class XmlFacts:
+    """How many elements a file has of each local name: in all, within which others, and in those below the root."""
+
+    names: Counter[str] = field(default_factory=Counter)
+    within: Counter[tuple[str, str]] = field(default_factory=Counter)
+    members: Counter[str] = field(default_factory=Counter)
+
+
+def scan_xml(path: Path) -> XmlFacts:
+    """Count the elements of a file; refused where it is no XML or has a document type."""
     scan = _Scan(path.name)
     try:
         with path.open("rb") as file:
@@ -28,25 +39,29 @@ def scan_xml(path: Path) -> Counter[str]:
             code="vector.xml",
             remedy="Upload it again; open it in an XML editor to find the mistake.",
         ) from error
-    return scan.names
+    return scan.facts
 
 
 class _Scan:
     """The handlers of one file."""
 
     def __init__(self, name: str) -> None:
-        self.names: Counter[str] = Counter()
+        self.facts = XmlFacts()
         self._name = name
-        self._depth = 0
+        self._open: list[str] = []
         self.parser = expat.ParserCreate()
         self.parser.StartElementHandler = self._start
         self.parser.EndElementHandler = self._end
         self.parser.StartDoctypeDeclHandler = self._doctype
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
-        self._depth += 1
-        self.names[name.rpartition(":")[2]] += 1
-        if self._depth > MAX_DEPTH or len(self.names) > MAX_NAMES:
+        local = name.rpartition(":")[2]
+        self.facts.names[local] += 1
+        self.facts.within[self._open[-1] if self._open else "", local] += 1
+        if len(self._open) == MEMBER_DEPTH:
+            self.facts.members[local] += 1
+        self._open.append(local)
+        if len(self._open) > MAX_DEPTH or len(self.facts.within) > MAX_NAMES:
             raise Permanent(
                 f"{self._name} nests elements over {MAX_DEPTH} deep, or has over {MAX_NAMES:,} kinds of them, "
                 f"at line {self.parser.CurrentLineNumber}",
@@ -55,7 +70,7 @@ class _Scan:
             )
 
     def _end(self, name: str) -> None:
-        self._depth -= 1
+        self._open.pop()
 
     def _doctype(self, *_: object) -> None:
         raise Permanent(

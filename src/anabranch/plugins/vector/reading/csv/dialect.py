@@ -69,7 +69,8 @@ def _check_delimiter(given: str | None) -> str | None:
     if given is None:
         return None
     letter = _GIVEN.get(given.lower(), given)
-    if len(letter) != 1 or not letter.isascii() or letter.isalnum() or letter in '"\r\n\\':
+    is_plain = letter == "\t" or (letter.isascii() and letter.isprintable() and not letter.isalnum())
+    if len(letter) != 1 or not is_plain or letter in '"\\':
         raise Permanent(
             f"{show_text(given)!r} can't be a delimiter",
             code="vector.csv",

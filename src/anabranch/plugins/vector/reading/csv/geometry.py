@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     Mask = npt.NDArray[np.bool_]
 
-__all__ = ["GeometryColumns", "Parsed", "find_columns", "find_srid", "parse_points", "parse_texts"]
+__all__ = ["GeometryColumns", "Parsed", "find_columns", "parse_points", "parse_texts"]
 
 TEXT_NAMES = ("wkt", "geometry", "geom", "the_geom")
 PAIRS = (
@@ -29,7 +29,7 @@ PAIRS = (
 NUMBER = re.compile(r"\s*[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?\s*")
 _NUMBER = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?$"
 _COMMA = r"^[+-]?[0-9]*,[0-9]+$"
-_SRID = r"(?i)^\s*SRID=[0-9]+;\s*"
+_SRID = r"(?i)^SRID=(?P<srid>[0-9]{1,9});\s*"
 _HEX = r"^([0-9A-Fa-f]{2}){9,}$"
 _CURVE = r"(?i)CURVE|SURFACE|CIRCULAR"  # shapely has none, and GEOS calls itself for each that is within another
 MAX_COLLECTIONS = 16  # in one geometry: parsers of nested ones call themselves
@@ -47,10 +47,11 @@ class GeometryColumns:
 
 @dataclass(frozen=True)
 class Parsed:
-    """The geometries of some rows in WKB, and which rows are unreadable by which reason."""
+    """The geometries of some rows in WKB, and which rows are unreadable by which reason: the first of a row counts."""
 
     geometry: pa.Array
     bad: "dict[str, Mask]"
+    srids: frozenset[int] = frozenset()  # of geometries that are text; 0 where one has none
 
 
 def find_columns(name: str, header: tuple[str, ...], options: ReadOptions) -> GeometryColumns:
@@ -107,13 +108,13 @@ def parse_points(x: pa.Array, y: pa.Array, *, degrees: bool, commas: bool) -> Pa
     (xs, x_bad), (ys, y_bad) = _numbers(x, commas=commas), _numbers(y, commas=commas)
     missing = np.isnan(xs) & ~x_bad, np.isnan(ys) & ~y_bad
     bad = {
-        "coordinate is not a number": x_bad | y_bad,
-        "coordinate is missing": (missing[0] ^ missing[1]) & ~x_bad & ~y_bad,
+        "coordinate_is_not_a_number": x_bad | y_bad,
+        "coordinate_is_missing": missing[0] ^ missing[1],
     }
     if degrees:
         with np.errstate(invalid="ignore"):
             beyond = (np.abs(ys) > MAX_LATITUDE) | (xs < MIN_LONGITUDE) | (xs > MAX_LONGITUDE)
-        bad["coordinate is out of range"] = beyond & ~x_bad & ~y_bad
+        bad["coordinate_is_out_of_range"] = beyond
     return Parsed(_make_points(xs, ys, missing[0] | missing[1] | x_bad | y_bad), bad)
 
 
@@ -142,7 +143,8 @@ def _make_points(x: "npt.NDArray[np.float64]", y: "npt.NDArray[np.float64]", mis
 
 def parse_texts(column: pa.Array) -> Parsed:
     """The geometries of a column of WKT, EWKT, or WKB in hexadecimal digits."""
-    text = pc.replace_substring_regex(pc.utf8_trim_whitespace(column), _SRID, "")
+    trimmed = pc.utf8_trim_whitespace(column)
+    text = pc.replace_substring_regex(trimmed, _SRID, "")
     text = pc.if_else(pc.equal(text, ""), None, text)
     digits = pc.match_substring_regex(text, _HEX)
     curves = pc.match_substring_regex(text, _CURVE)
@@ -153,22 +155,20 @@ def parse_texts(column: pa.Array) -> Parsed:
         wkb = [value and bytes.fromhex(value) for value in pc.if_else(digits, text, None).to_pylist()]
         geometries = np.where(shapely.is_missing(geometries), parse_wkb(pa.array(wkb, pa.binary())), geometries)
     is_curve = pc.fill_null(curves, False).to_numpy(zero_copy_only=False)
-    bad = shapely.is_missing(geometries) & pc.is_valid(text).to_numpy(zero_copy_only=False)
+    missing = shapely.is_missing(geometries)
+    bad = missing & pc.is_valid(text).to_numpy(zero_copy_only=False)
     return Parsed(
         pa.array(shapely.to_wkb(geometries, flavor="iso"), pa.binary()),
-        {"geometry is not WKT": bad & ~is_curve, "geometry is a curve": bad & is_curve},
+        {"geometry_is_not_wkt": bad & ~is_curve, "geometry_is_a_curve": bad & is_curve},
+        _find_srids(trimmed.filter(pa.array(~missing)), geometries[~missing]),
     )
 
 
-def find_srid(column: pa.Array) -> int | None:
-    """The SRID of the first geometry that has one, as EWKT or as EWKB."""
-    first = next((value for value in column.slice(0, 1).to_pylist() if value), "")
-    if found := re.match(r"(?i)\s*SRID=([0-9]{1,6});", first):
-        return int(found[1])
-    if re.fullmatch(_HEX[1:-1], first):
-        (geometry,) = parse_wkb(pa.array([bytes.fromhex(first)], pa.binary()))
-        return int(shapely.get_srid(geometry)) or None if geometry is not None else None
-    return None
+def _find_srids(texts: pa.Array, geometries: "npt.NDArray[np.object_]") -> frozenset[int]:
+    """The SRIDs of EWKT, or of EWKB."""
+    written = pc.struct_field(pc.extract_regex(texts, _SRID), "srid").cast(pa.int64())
+    held = pa.array(shapely.get_srid(geometries), pa.int64())
+    return frozenset(pc.coalesce(written, held).unique().to_pylist())
 
 
 def _list(header: tuple[str, ...]) -> str:

@@ -11,13 +11,12 @@ import pyarrow.compute as pc
 from anabranch.errors import Permanent
 from anabranch.plugins.vector.models import Notes, ReadBatches, ReadOptions, SourceBatch, SourceLayer
 from anabranch.plugins.vector.reading.batches import name_apart
-from anabranch.plugins.vector.reading.choose import check_name
+from anabranch.plugins.vector.reading.choose import check_name, show_names
 from anabranch.plugins.vector.reading.csv.dialect import Dialect, find_dialect
 from anabranch.plugins.vector.reading.csv.geometry import (
     GeometryColumns,
     Parsed,
     find_columns,
-    find_srid,
     parse_points,
     parse_texts,
 )
@@ -30,8 +29,8 @@ from anabranch.plugins.vector.settings import VectorSettings
 __all__ = ["open_csv"]
 
 DEGREES = "OGC:CRS84"
-BLANK = "blank row"
-WRONG_WIDTH = "wrong number of fields"
+BLANK = "blank_row"
+WRONG_WIDTH = "wrong_number_of_fields"
 BLOCK_DIVISOR = 8
 
 
@@ -69,7 +68,7 @@ class _Survey:
     rows: int = 0
     bad: Notes = field(default_factory=Notes)
     kinds: list[ColumnKind] = field(default_factory=list)
-    srid: int | None = None
+    srids: set[int] = field(default_factory=set)
 
 
 def open_csv(path: Path, options: ReadOptions, settings: VectorSettings) -> tuple[SourceLayer, ...]:
@@ -90,21 +89,34 @@ def open_csv(path: Path, options: ReadOptions, settings: VectorSettings) -> tupl
     names = name_apart([dialect.header[place].strip() for place in file.attributes])
     schema = pa.schema([(name, kind.type) for name, kind in zip(names, survey.kinds, strict=True)])
     changed = Notes()
-    crs, found = (DEGREES, "columns") if geometry.degrees else (None, "file")
-    if survey.srid:
-        crs, found = f"EPSG:{survey.srid}", "values"
+    crs, notices = _find_crs(path.name, survey.srids)
     layer = SourceLayer(
         name=path.stem,
         format="CSV",
         schema=schema,
-        crs=crs,
+        crs=DEGREES if geometry.degrees else crs,
         read=_Reader(file, schema, survey.kinds, changed),
-        crs_found=found,
+        crs_found="columns" if geometry.degrees else "file",
         features=survey.rows,
         detected=_describe(file, survey.kinds),
+        warnings=notices,
         changed=changed,
     )
     return (layer,)
+
+
+def _find_crs(name: str, srids: set[int]) -> tuple[str | None, tuple[str, ...]]:
+    """The CRS that geometries have by their SRIDs, if any has one; and a notice of those that have none (R1)."""
+    codes = [f"EPSG:{srid}" for srid in sorted(srids - {0})]
+    if len(codes) > 1:
+        raise Permanent(
+            f"the geometries of {name} are in several CRSs: {show_names(codes)}",
+            code="vector.crs_conflict",
+            remedy="Reproject them to one, or send a file for each.",
+        )
+    if not codes or 0 not in srids:
+        return (codes[0] if codes else None), ()
+    return codes[0], (f"Geometries without an SRID are in {codes[0]}, as others are.",)
 
 
 def _check_columns(name: str, dialect: Dialect, settings: VectorSettings) -> None:
@@ -133,8 +145,7 @@ def _survey(file: _CsvFile) -> _Survey:
         survey.rows += len(batch.lines) + len(batch.wrong)
         parsed = file.parse(batch)
         keep = _note_bad(batch, parsed, survey.bad, Notes())
-        if survey.srid is None and len(file.geometry.places) == 1:
-            survey.srid = find_srid(batch.columns[file.geometry.places[0]])
+        survey.srids |= parsed.srids
         mask = pa.array(keep)
         for finder, place in zip(finders, file.attributes, strict=True):
             finder.add(batch.columns[place].filter(mask))
@@ -148,14 +159,15 @@ def _note_bad(
     """Note rows that can't be read, and those without any value; returns which are left."""
     bad.add(WRONG_WIDTH, [line for line, _ in batch.wrong], [what for _, what in batch.wrong])
     keep = np.ones(len(batch.lines), np.bool_)
-    for reason, mask in parsed.bad.items():
+    for reason, found in parsed.bad.items():
+        mask = found & keep  # a row counts once, by the first of its reasons (V1)
         keep &= ~mask
         if mask.any():
             bad.add(reason, batch.lines[mask], _quote(batch, np.flatnonzero(mask)[:5].tolist()))
     empty = np.ones(len(batch.lines), np.bool_)
     for column in batch.columns:
         empty &= pc.is_null(column).to_numpy(zero_copy_only=False)
-    blank.add(BLANK, batch.lines[empty])
+    blank.add(BLANK, batch.lines[empty & keep])
     return keep & ~empty
 
 
@@ -169,7 +181,7 @@ def _check_bad_rows(name: str, survey: _Survey, settings: VectorSettings) -> Non
     if count * 100 <= survey.rows * settings.vector_max_bad_rows:
         return
     reasons = "; ".join(
-        f"{reason} in {found.count:,}, like line {found.samples[0].row}: {found.samples[0].what}"
+        f"{reason.replace('_', ' ')} in {found.count:,}, like line {found.samples[0].row}: {found.samples[0].what}"
         for reason, found in survey.bad.counts().items()
     )
     raise Permanent(

@@ -2,13 +2,16 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["ColumnKind", "TypeFinder"]
+__all__ = ["DAY", "TIME", "ZONE", "ColumnKind", "TypeFinder"]
 
-_DAY, _TIME = "[0-9]{4}-[0-9]{2}-[0-9]{2}", r"[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?"
+DAY, TIME = "[0-9]{4}-[0-9]{2}-[0-9]{2}", r"[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?"
+_MANY_DIGITS = r"[1-9](\.?[0-9]){15,}"  # floating point holds any number of 15
+ZONE = "(Z|[+-][0-9]{2}:?[0-9]{2})"
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,22 @@ class ColumnKind:
             raise pa.ArrowInvalid("a number is too large")
         return values
 
+    def keeps_digits(self, text: pa.Array) -> bool:
+        """Whether numbers have no more digits than floating point: each is what such a number is written as."""
+        if not pa.types.is_floating(self.type):
+            return True
+        plain = pc.replace_substring(text, ",", ".") if self.commas else text
+        long = plain.filter(pc.match_substring_regex(plain, _MANY_DIGITS))
+        # Almost all are equal to the shortest text of their values; Decimal looks at the others.
+        rest = long.filter(pc.not_equal(pc.cast(pc.cast(long, self.type), pa.string()), long))
+        return all(_is_written(each) for each in rest.to_pylist())
+
+
+def _is_written(text: str) -> bool:
+    """Whether a number of floating point is written so: as short as possible, or with 16 or 17 digits."""
+    number, exact = float(text), Decimal(text)
+    return any(Decimal(written) == exact for written in (repr(number), f"{number:.15e}", f"{number:.16e}"))
+
 
 TEXT = ColumnKind(pa.string(), "")
 # Digits that floating point would round stay text, as do leading zeros and plus signs: they are names, not amounts.
@@ -38,9 +57,9 @@ KINDS = (
     ColumnKind(pa.bool_(), "(?i)^(true|false)$"),
     ColumnKind(pa.int64(), "^-?(0|[1-9][0-9]{0,18})$", "^-0$"),
     ColumnKind(pa.float64(), r"^-?(0|[1-9][0-9]*)(\.[0-9]*)?([eE][+-]?[0-9]{1,3})?$", "^-?[0-9]{16,}$"),
-    ColumnKind(pa.date32(), f"^{_DAY}$"),
-    ColumnKind(pa.timestamp("us"), f"^{_DAY}[T ]{_TIME}$"),
-    ColumnKind(pa.timestamp("us", "UTC"), f"^{_DAY}[T ]{_TIME}(Z|[+-][0-9]{{2}}:?[0-9]{{2}})$"),
+    ColumnKind(pa.date32(), f"^{DAY}$"),
+    ColumnKind(pa.timestamp("us"), f"^{DAY}[T ]{TIME}$"),
+    ColumnKind(pa.timestamp("us", "UTC"), f"^{DAY}[T ]{TIME}{ZONE}$"),
 )
 COMMAS = ColumnKind(pa.float64(), "^-?(0|[1-9][0-9]*)(,[0-9]+)?$", "^-?[0-9]{16,}$", commas=True)
 
@@ -72,4 +91,4 @@ def _holds(kind: ColumnKind, text: pa.Array) -> bool:
         kind.convert(text)
     except pa.ArrowInvalid:
         return False
-    return True
+    return kind.keeps_digits(text)
