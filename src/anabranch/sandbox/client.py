@@ -9,7 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -167,43 +167,38 @@ class Sandbox:
         self._control = self._server = None
 
 
+@dataclass
 class _Call:
     """One running call."""
 
-    def __init__(
-        self,
-        line: Channel,
-        control: Channel,
-        servers: Sequence[RangeServer],
-        progress: Progress | None,
-        receive: Receive | None,
-        should_stop: Callable[[], bool],
-    ) -> None:
-        self._line = line
-        self._control = control
-        self._servers = servers
-        self._progress = progress
-        self._receive = receive
-        self._should_stop = should_stop
+    line: Channel
+    control: Channel
+    servers: Sequence[RangeServer]
+    progress: Progress | None
+    receive: Receive | None
+    should_stop: Callable[[], bool]
+    ended: bool = False
+    peak_bytes: int = 0
+
+    def __post_init__(self) -> None:
+        """It is listened to at both ends; nothing was said yet."""
+        self._open = [self.line, self.control]
         self._said: Message = {}
-        self._open = [line, control]
         self._pid = 0
-        self.ended = False
-        self.peak_bytes = 0
 
     def wait(self) -> Any:  # the function's result
         """The result, or the error that the call raised or died of."""
         try:
             over: Message = {}
             while "status" not in over:
-                if self._should_stop():
+                if self.should_stop():
                     self._kill()
                     raise Interrupted
                 self._raise_of_sources()
                 over = self._poll()
             self.peak_bytes = int(over.get("peak_bytes", 0))
             self.ended, self._pid = True, 0  # from now on the pid may belong to another process
-            while self._line in self._open and self._is_ready() and self._read_line():
+            while self.line in self._open and self._is_ready() and self._read_line():
                 pass
         except MessageTooLarge:
             self._kill()
@@ -212,7 +207,7 @@ class _Call:
             self._kill()
             raise Permanent(f"the function sent a malformed response: {error}", code="sandbox.answer") from error
         finally:
-            self._line.close()
+            self.line.close()
         _log(over)
         self._raise_of_sources()
         if "result" in self._said:
@@ -223,7 +218,7 @@ class _Call:
 
     def _raise_of_sources(self) -> None:
         """Raise what stopped a source: whatever the function makes of it, the file is not at fault."""
-        for server in self._servers:
+        for server in self.servers:
             if server.error:
                 self._kill()
                 raise server.error
@@ -231,13 +226,13 @@ class _Call:
     def _poll(self) -> Message:
         """The server's message, if there is one; messages of the call are stored."""
         ready, _, _ = select.select(self._open, [], [], POLL_SECONDS)
-        if self._line in ready and not self._read_line():
-            self._open.remove(self._line)
-        if self._control not in ready:
+        if self.line in ready and not self._read_line():
+            self._open.remove(self.line)
+        if self.control not in ready:
             return {}
         try:
             over: Message = {}
-            for said in self._control.receive():
+            for said in self.control.receive():
                 self._pid = said.get("pid", self._pid)
                 over |= said
         except (EOFError, ConnectionError) as error:
@@ -246,15 +241,15 @@ class _Call:
 
     def _is_ready(self) -> bool:
         """Whether there is more to read: a process that outlived the call may hold the socket without sending."""
-        return bool(select.select([self._line], [], [], 0)[0])
+        return bool(select.select([self.line], [], [], 0)[0])
 
     def _read_line(self) -> bool:
         try:
-            for said in self._line.receive():
+            for said in self.line.receive():
                 if "progress" in said:
                     self._report(said["progress"])
-                elif "sent" in said and self._receive:
-                    self._receive(said["sent"])
+                elif "sent" in said and self.receive:
+                    self.receive(said["sent"])
                 elif "result" in said or isinstance(said.get("error"), dict):
                     self._said = said
                 else:
@@ -266,8 +261,8 @@ class _Call:
     def _report(self, progress: Any) -> None:  # any JSON: a malicious file may control the process
         match progress:
             case [int() | float() as done, int() | float() | None as total, str(message)]:
-                if self._progress:
-                    self._progress(done, total, message)
+                if self.progress:
+                    self.progress(done, total, message)
             case _:
                 raise MalformedMessage("its progress is malformed")
 

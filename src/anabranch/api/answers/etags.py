@@ -4,10 +4,17 @@ from typing import Annotated, Any
 
 from fastapi import Header, Response
 
-from anabranch.api.openapi.declare import Responses
+from anabranch.api.openapi.declare import Responses, problems
 from anabranch.serving.etags import has, tag_of
 
-__all__ = ["CACHEABLE", "IfNoneMatch", "allow_caching", "answer_unless_cached", "not_modified"]
+__all__ = [
+    "CACHEABLE",
+    "IfNoneMatch",
+    "allow_caching",
+    "answer_unless_cached",
+    "not_modified",
+    "returns_cacheable",
+]
 
 IfNoneMatch = Annotated[
     str | None, Header(alias="If-None-Match", description="ETags of responses that the caller has cached.")
@@ -19,6 +26,11 @@ CACHEABLE: Responses = {
     200: {"headers": ETAG_HEADER},
     304: {"description": "The cached response is still valid", "headers": ETAG_HEADER},
 }
+
+
+def returns_cacheable(model: type, *codes: str) -> Any:  # what FastAPI takes for a route
+    """Of a route whose answer, of this model, has an ETag: its response, and the codes of its problems."""
+    return {"response_model": model, "responses": {**CACHEABLE, **problems(*codes)}}
 
 
 def allow_caching(response: Response, tag: str) -> None:

@@ -25,6 +25,7 @@ __all__ = [
     "keyed",
     "problems",
     "queried",
+    "takes",
 ]
 
 Schema = dict[str, Any]  # OpenAPI's own shape
@@ -84,6 +85,11 @@ def body(given: type[BaseModel] | Schema, *, required: bool, kinds: Sequence[str
     """The `requestBody` of an operation."""
     schema = given if isinstance(given, dict) else given.model_json_schema(ref_template=REFERENCE)
     return {"requestBody": {"required": required, "content": {kind: {"schema": schema} for kind in kinds}}}
+
+
+def takes(given: type[BaseModel], *codes: str, required: bool = True) -> Any:  # what FastAPI takes for a route
+    """Of a route that reads a body of this model: its `requestBody`, and its problems, those of bodies among them."""
+    return {"responses": problems(*BODY_CODES, *codes), "openapi_extra": body(given, required=required)}
 
 
 def keyed(operation: Schema) -> Schema:

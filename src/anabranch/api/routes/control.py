@@ -9,7 +9,7 @@ from anabranch.access import Scope
 from anabranch.api.answers.build import build_dead_letter, build_job, build_page
 from anabranch.api.body import JsonBody, check_body
 from anabranch.api.deps import CurrentCaller, CurrentGateway, needs
-from anabranch.api.openapi.declare import BODY_CODES, JOB_CODES, body, problems
+from anabranch.api.openapi.declare import BODY_CODES, JOB_CODES, body, problems, takes
 from anabranch.api.paths import JobId, NodeName
 from anabranch.api.requests import CancelRequest, DeadLettersQuery, ReplayRequest, RetryRequest
 from anabranch.contract.answer import Page
@@ -34,8 +34,7 @@ RETRY_CODES = (
 @router.post(
     "/jobs/{job_id}/cancel",
     dependencies=[NEEDS_OPERATE],
-    responses=problems(*BODY_CODES, *JOB_CODES, "job.ended", "job.busy"),
-    openapi_extra=body(CancelRequest, required=False),
+    **takes(CancelRequest, *JOB_CODES, "job.ended", "job.busy", required=False),
 )
 async def cancel_job(job_id: JobId, given: JsonBody, caller: CurrentCaller, gateway: CurrentGateway) -> JobStatus:
     """Cancel a job: no more tasks start, and running tasks are asked to stop. A job that has ended is not changed."""
@@ -94,12 +93,7 @@ async def list_dead_letters(query: Annotated[DeadLettersQuery, Query()], gateway
     return build_page(found, query.limit, build_dead_letter, lambda letter: letter.cursor)
 
 
-@router.post(
-    "/dead-letters/replay",
-    dependencies=[NEEDS_OPERATE],
-    responses=problems(*BODY_CODES, *JOB_CODES, "replay.choice"),
-    openapi_extra=body(ReplayRequest, required=True),
-)
+@router.post("/dead-letters/replay", dependencies=[NEEDS_OPERATE], **takes(ReplayRequest, *JOB_CODES, "replay.choice"))
 async def replay_dead_letters(given: JsonBody, caller: CurrentCaller, gateway: CurrentGateway) -> list[Replay]:
     """Retry the jobs of dead letters, each from the nodes that have some."""
     wanted = check_body(ReplayRequest, given)

@@ -8,12 +8,18 @@ from fastapi import APIRouter, Depends, Path, Query, Request, Response
 
 from anabranch.access import Scope
 from anabranch.api.answers.build import build_page
-from anabranch.api.answers.etags import CACHEABLE, IfNoneMatch, allow_caching, answer_unless_cached, not_modified
+from anabranch.api.answers.etags import (
+    IfNoneMatch,
+    allow_caching,
+    answer_unless_cached,
+    not_modified,
+    returns_cacheable,
+)
 from anabranch.api.body import JsonBody, check_body
 from anabranch.api.deps import CurrentCaller, CurrentGateway, CurrentLimits, GivenKey, needs
 from anabranch.api.if_match import IfMatch, number_tag, read_if_match, require_match
 from anabranch.api.job_bodies import read_job
-from anabranch.api.openapi.declare import BODY_CODES, SUBMIT_CODES, body, keyed, problems
+from anabranch.api.openapi.declare import BODY_CODES, SUBMIT_CODES, body, keyed, problems, takes
 from anabranch.api.paths import CollectionId, ItemId
 from anabranch.api.requests import (
     ConfirmQuery,
@@ -62,8 +68,7 @@ async def list_published_items(query: Annotated[ItemsQuery, Query()], gateway: C
 @router.get(
     "/items/{collection}/{item}",
     dependencies=[needs(Scope.READ)],
-    response_model=PublishedItem,
-    responses={**CACHEABLE, **problems(*MISSING_CODES)},
+    **returns_cacheable(PublishedItem, *MISSING_CODES),
 )
 async def show_published_item(
     collection: CollectionId,
@@ -113,8 +118,7 @@ async def show_publication(
 @router.get(
     "/items/{collection}/{item}/manifest",
     dependencies=[needs(Scope.READ)],
-    response_model=Envelope,
-    responses={**CACHEABLE, **problems(*MISSING_CODES, "manifest.not_found")},
+    **returns_cacheable(Envelope, *MISSING_CODES, "manifest.not_found"),
 )
 async def show_manifest(
     collection: CollectionId, item: ItemId, gateway: CurrentGateway, if_none_match: IfNoneMatch = None
@@ -157,8 +161,7 @@ CurrentItem = Annotated[ItemTarget, Depends()]
 @router.post(
     "/items/{collection}/{item}/unpublish",
     dependencies=[needs(Scope.ADMIN)],
-    responses=problems(*ACTION_CODES, "request.unconfirmed"),
-    openapi_extra=body(UnpublishRequest, required=True),
+    **takes(UnpublishRequest, *ACTION_CODES, "request.unconfirmed"),
 )
 async def unpublish_item(item: CurrentItem, given: JsonBody) -> ItemChange:
     """Withdraw an item: readers no longer see it or its files. It can be restored for `restore_window_days`."""
@@ -170,10 +173,7 @@ async def unpublish_item(item: CurrentItem, given: JsonBody) -> ItemChange:
 
 
 @router.post(
-    "/items/{collection}/{item}/restore",
-    dependencies=[needs(Scope.OPERATE)],
-    responses=problems(*ACTION_CODES),
-    openapi_extra=body(ItemActionRequest, required=True),
+    "/items/{collection}/{item}/restore", dependencies=[needs(Scope.OPERATE)], **takes(ItemActionRequest, *ACTION_CODES)
 )
 async def restore_item(item: CurrentItem, given: JsonBody) -> ItemChange:
     """Show an item again as it was before it was withdrawn."""
@@ -181,10 +181,7 @@ async def restore_item(item: CurrentItem, given: JsonBody) -> ItemChange:
 
 
 @router.post(
-    "/items/{collection}/{item}/rollback",
-    dependencies=[needs(Scope.OPERATE)],
-    responses=problems(*ACTION_CODES),
-    openapi_extra=body(RollbackRequest, required=True),
+    "/items/{collection}/{item}/rollback", dependencies=[needs(Scope.OPERATE)], **takes(RollbackRequest, *ACTION_CODES)
 )
 async def roll_back_item(item: CurrentItem, given: JsonBody) -> ItemChange:
     """Show what a former publication of an item showed; that gets a number of its own."""

@@ -1,18 +1,28 @@
 """Submit, list and show jobs."""
 
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated
 
 import structlog
 from fastapi import APIRouter, Query, Request, Response
 
 from anabranch.access import Scope
 from anabranch.api.answers.build import build_job, build_page, build_submitted, build_summary, build_task, to_text
-from anabranch.api.answers.etags import CACHEABLE, IfNoneMatch, allow_caching, not_modified
+from anabranch.api.answers.etags import IfNoneMatch, allow_caching, not_modified, returns_cacheable
 from anabranch.api.body import JsonBody
 from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway, CurrentLimits, needs, read_key
 from anabranch.api.job_bodies import check_job, find_all_mistakes, read_job, read_submit_query
-from anabranch.api.openapi.declare import BODY_CODES, JOB_CODES, SUBMIT_CODES, Responses, body, keyed, problems, queried
+from anabranch.api.openapi.declare import (
+    BODY_CODES,
+    JOB_CODES,
+    SUBMIT_CODES,
+    Responses,
+    body,
+    keyed,
+    problems,
+    queried,
+    takes,
+)
 from anabranch.api.paths import JobId, WorkflowId
 from anabranch.api.requests import JobRequest, JobsQuery, SubmitQuery, TasksQuery
 from anabranch.api.security.limits import Limits
@@ -95,8 +105,7 @@ async def submit_job(
 @router.post(
     "/validate",
     dependencies=[needs(Scope.SUBMIT)],
-    responses=problems(*BODY_CODES, "workflow.not_found", "job.parameters", "node.count"),
-    openapi_extra=body(JobRequest, required=True),
+    **takes(JobRequest, "workflow.not_found", "job.parameters", "node.count"),
 )
 async def validate_job(given: JsonBody, gateway: CurrentGateway) -> CheckedJob:
     """Check a job without submitting it: the body of a submission; every mistake in it is reported at once."""
@@ -118,15 +127,17 @@ async def list_jobs(query: Annotated[JobsQuery, Query()], gateway: CurrentGatewa
     return build_page(found, query.limit, build_summary, lambda job: job.id, "before")
 
 
-READS_JOB: Any = {  # what FastAPI takes for a route
-    "dependencies": [needs(Scope.READ)],
-    "response_model": JobStatus,
-    "responses": {**CACHEABLE, **problems(*JOB_CODES)},
-}
+RETURNS_JOB = returns_cacheable(JobStatus, *JOB_CODES)
 
 
-@router.get("/{job_id}", name="show_job", description="The same as `/api/jobs/status/{job_id}`.", **READS_JOB)
-@router.get("/status/{job_id}", **READS_JOB)
+@router.get(
+    "/{job_id}",
+    name="show_job",
+    description="The same as `/api/jobs/status/{job_id}`.",
+    dependencies=[needs(Scope.READ)],
+    **RETURNS_JOB,
+)
+@router.get("/status/{job_id}", dependencies=[needs(Scope.READ)], **RETURNS_JOB)
 async def show_status(
     job_id: JobId, gateway: CurrentGateway, response: Response, if_none_match: IfNoneMatch = None
 ) -> JobStatus | Response:

@@ -9,7 +9,7 @@ from anabranch.access import Scope
 from anabranch.api.answers.build import page_links
 from anabranch.api.body import JsonBody, check_body
 from anabranch.api.deps import CurrentCaller, CurrentGateway, needs
-from anabranch.api.openapi.declare import BODY_CODES, body, problems
+from anabranch.api.openapi.declare import problems, takes
 from anabranch.api.paths import KeyId
 from anabranch.api.requests import KeysQuery, MakeKeyRequest
 from anabranch.contract.answer import Page, build
@@ -21,13 +21,7 @@ log = structlog.get_logger()
 router = APIRouter(prefix="/api/keys", tags=["keys"])
 
 
-@router.post(
-    "",
-    dependencies=[needs(Scope.ADMIN)],
-    status_code=201,
-    responses=problems(*BODY_CODES, "key.invalid"),
-    openapi_extra=body(MakeKeyRequest, required=True),
-)
+@router.post("", dependencies=[needs(Scope.ADMIN)], status_code=201, **takes(MakeKeyRequest, "key.invalid"))
 async def make_key(given: JsonBody, caller: CurrentCaller, gateway: CurrentGateway) -> NewKey:
     """Create a key. Only this response contains its secret."""
     wanted = check_body(MakeKeyRequest, given).wanted()

@@ -6,7 +6,7 @@ from fastapi import APIRouter
 from anabranch.access import Scope
 from anabranch.api.body import JsonBody, check_body
 from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway, needs
-from anabranch.api.openapi.declare import BODY_CODES, body, problems
+from anabranch.api.openapi.declare import BODY_CODES, body, problems, takes
 from anabranch.api.paths import Kind, LimitedName
 from anabranch.api.requests import LimitRequest, PauseRequest
 from anabranch.api.unknown_names import warn_of_unknown
@@ -70,12 +70,7 @@ async def list_limits(gateway: CurrentGateway) -> list[Limit]:
     return await gateway.reads.limits()
 
 
-@router.put(
-    "/limits/{kind}/{name}",
-    dependencies=[NEEDS_OPERATE],
-    responses=problems(*BODY_CODES, "limit.not_found"),
-    openapi_extra=body(LimitRequest, required=True),
-)
+@router.put("/limits/{kind}/{name}", dependencies=[NEEDS_OPERATE], **takes(LimitRequest, "limit.not_found"))
 async def set_limit(
     kind: Kind, name: LimitedName, given: JsonBody, caller: CurrentCaller, gateway: CurrentGateway
 ) -> SetLimit:

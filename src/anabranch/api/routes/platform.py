@@ -12,7 +12,7 @@ from anabranch.api.answers.build import build_page
 from anabranch.api.answers.errors import InvalidRequest
 from anabranch.api.body import JsonBody, check_body
 from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway, needs
-from anabranch.api.openapi.declare import BODY_CODES, SUBMIT_CODES, Responses, body, problems
+from anabranch.api.openapi.declare import BODY_CODES, SUBMIT_CODES, Responses, body, problems, takes
 from anabranch.api.requests import LIMIT_DESCRIPTION
 from anabranch.contract.answer import Page
 from anabranch.contract.platform import Accepted, AuditEntry, Decision, Platform, Release, WorkOrder
@@ -270,8 +270,7 @@ async def show_latest_release(asset_id: AssetId, caller: CurrentCaller, gateway:
     "/platform/assets/{asset_id}/delete",
     dependencies=[needs(Scope.OPERATE)],
     status_code=204,
-    responses=problems(*BODY_CODES, "asset.not_found", "asset.shown"),
-    openapi_extra=body(ReasonRequest, required=False),
+    **takes(ReasonRequest, "asset.not_found", "asset.shown", required=False),
 )
 async def delete_asset(asset_id: AssetId, given: JsonBody, caller: CurrentCaller, gateway: CurrentGateway) -> None:
     """Mark an asset as deleted; nothing of it is removed, and it can be restored."""
@@ -283,8 +282,7 @@ async def delete_asset(asset_id: AssetId, given: JsonBody, caller: CurrentCaller
     "/platform/assets/{asset_id}/restore",
     dependencies=[needs(Scope.OPERATE)],
     status_code=204,
-    responses=problems(*BODY_CODES, "asset.not_found"),
-    openapi_extra=body(ReasonRequest, required=False),
+    **takes(ReasonRequest, "asset.not_found", required=False),
 )
 async def restore_asset(asset_id: AssetId, given: JsonBody, caller: CurrentCaller, gateway: CurrentGateway) -> None:
     """Restore an asset that was deleted."""
@@ -295,8 +293,7 @@ async def restore_asset(asset_id: AssetId, given: JsonBody, caller: CurrentCalle
 @router.post(
     "/platform/releases/{release_id}/approve",
     dependencies=[needs(Scope.OPERATE)],
-    responses=problems(*DECIDE_CODES),
-    openapi_extra=body(ReasonRequest, required=False),
+    **takes(ReasonRequest, *DECIDE_CODES, required=False),
 )
 async def approve_release(target: CurrentRelease, given: JsonBody) -> Release:
     """Approve a release whose processing is completed; its job goes on and publishes it."""
@@ -305,10 +302,7 @@ async def approve_release(target: CurrentRelease, given: JsonBody) -> Release:
 
 
 @router.post(
-    "/platform/releases/{release_id}/reject",
-    dependencies=[needs(Scope.OPERATE)],
-    responses=problems(*DECIDE_CODES),
-    openapi_extra=body(ReasonRequest, required=True),
+    "/platform/releases/{release_id}/reject", dependencies=[needs(Scope.OPERATE)], **takes(ReasonRequest, *DECIDE_CODES)
 )
 async def reject_release(target: CurrentRelease, given: JsonBody) -> Release:
     """Reject a release whose processing is completed, with a reason; nothing of it is published."""
@@ -319,8 +313,7 @@ async def reject_release(target: CurrentRelease, given: JsonBody) -> Release:
 @router.post(
     "/platform/releases/{release_id}/revoke",
     dependencies=[needs(Scope.OPERATE)],
-    responses=problems(*BODY_CODES, *MISSING, *ITEM_CODES, "release.not_approved", "release.reason"),
-    openapi_extra=body(ReasonRequest, required=True),
+    **takes(ReasonRequest, *MISSING, *ITEM_CODES, "release.not_approved", "release.reason"),
 )
 @router.post(
     "/platform/releases/{release_id}/unpublish",
@@ -337,8 +330,7 @@ async def revoke_release(target: CurrentRelease, given: JsonBody) -> Release:
 @router.post(
     "/platform/releases/{release_id}/rollback",
     dependencies=[needs(Scope.OPERATE)],
-    responses=problems(*BODY_CODES, *MISSING, *ITEM_CODES, "release.reason"),
-    openapi_extra=body(RollbackReleaseRequest, required=True),
+    **takes(RollbackReleaseRequest, *MISSING, *ITEM_CODES, "release.reason"),
 )
 async def roll_back_release(target: CurrentRelease, given: JsonBody) -> Release:
     """Show what an earlier publication of a release showed, with a reason; that gets a number of its own."""
@@ -350,8 +342,7 @@ async def roll_back_release(target: CurrentRelease, given: JsonBody) -> Release:
 @router.post(
     "/platform/releases/{release_id}/clearance",
     dependencies=[needs(Scope.OPERATE)],
-    responses=problems(*BODY_CODES, *MISSING),
-    openapi_extra=body(ClearanceRequest, required=True),
+    **takes(ClearanceRequest, *MISSING),
 )
 async def clear_release(target: CurrentRelease, given: JsonBody) -> Release:
     """Set who may read a release once it is published."""
@@ -377,12 +368,7 @@ async def resubmit_release(target: CurrentRelease, response: Response) -> Accept
     return await accept(again, target.caller, target.gateway, response, dry_run=False)
 
 
-@router.post(
-    "/platform/releases",
-    dependencies=[needs(Scope.OPERATE)],
-    responses=problems(*BODY_CODES),
-    openapi_extra=body(BatchRequest, required=True),
-)
+@router.post("/platform/releases", dependencies=[needs(Scope.OPERATE)], **takes(BatchRequest))
 async def decide_releases(given: JsonBody, caller: CurrentCaller, gateway: CurrentGateway) -> list[Decision]:
     """Approve, reject or revoke up to 100 releases; what is against one hurts no other."""
     wanted = check_body(BatchRequest, given)
@@ -429,12 +415,7 @@ async def list_platforms(caller: CurrentCaller, gateway: CurrentGateway) -> list
     return await gateway.releases.platforms.platforms(sight_of(caller))
 
 
-@router.put(
-    "/platforms/{platform}",
-    dependencies=[needs(Scope.ADMIN)],
-    responses=problems(*BODY_CODES, "platform.exists"),
-    openapi_extra=body(PlatformRequest, required=True),
-)
+@router.put("/platforms/{platform}", dependencies=[needs(Scope.ADMIN)], **takes(PlatformRequest, "platform.exists"))
 async def save_platform(
     platform: PlatformId, given: JsonBody, caller: CurrentCaller, gateway: CurrentGateway
 ) -> Platform:

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Response
 
 from anabranch.access import Scope
 from anabranch.api.answers.build import build_workflow, build_workflow_summary, to_text
-from anabranch.api.answers.etags import CACHEABLE, IfNoneMatch, answer_unless_cached
+from anabranch.api.answers.etags import IfNoneMatch, answer_unless_cached, returns_cacheable
 from anabranch.api.body import YAML_TYPES, YamlText
 from anabranch.api.deps import CurrentGateway, needs
 from anabranch.api.drawing import SVG_RESPONSES, answer_svg
@@ -53,12 +53,7 @@ async def reload_workflows(gateway: CurrentGateway) -> Reloaded:
     return await gateway.reload()
 
 
-@router.get(
-    "/{workflow_id}",
-    dependencies=[needs(Scope.READ)],
-    response_model=Workflow,
-    responses={**CACHEABLE, **problems("workflow.not_found")},
-)
+@router.get("/{workflow_id}", dependencies=[needs(Scope.READ)], **returns_cacheable(Workflow, "workflow.not_found"))
 async def show_workflow(
     workflow_id: WorkflowId, gateway: CurrentGateway, if_none_match: IfNoneMatch = None
 ) -> Response:

@@ -144,7 +144,7 @@ def print_end(client: Client, job: JobStatus, *, json: bool) -> None:
             note(f"{name:<9} {url}")
 
 
-def outcome(job: JobStatus) -> dict[str, Any]:
+def outcome(job: JobStatus) -> Values:
     """The outcome of a job, as one JSON object."""
     wanted = ("job_id", "status", "result", "error", "created_at", "finished_at")
     counted = ("total", "completed", "failed")

@@ -3,12 +3,13 @@
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from itertools import chain, islice
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from anabranch.adapters.postgres.store.audited_objects import PostgresRecords
 from anabranch.app import open_marks, open_tiers
+from anabranch.canonical import JsonObject
 from anabranch.cli.connection import database_url
 from anabranch.cli.exit_codes import UsageError
 from anabranch.cli.setup import prepare
@@ -143,7 +144,7 @@ def _find_object(storage: Storage, folder: str) -> list[Stat]:
     return []
 
 
-def _to_json(tier: str, found: Stat) -> dict[str, Any]:
+def _to_json(tier: str, found: Stat) -> JsonObject:
     modified = found.modified.isoformat(timespec="seconds").replace("+00:00", "Z")
     return {"address": f"{tier}://{found.key}", "size": found.size, "modified": modified, "tag": found.tag}
 

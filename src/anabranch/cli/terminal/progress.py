@@ -2,54 +2,50 @@
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from anabranch.cli.terminal.output import note
 from anabranch.client import JobStatus
 
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
 __all__ = ["current_step", "show_files", "show_jobs", "show_progress", "show_upload"]
 
+Show = TypeVar("Show", bound=Callable[..., None])
 
-@contextmanager
-def show_progress(quiet: bool) -> Iterator[Callable[[JobStatus], None]]:
+
+def show_progress(quiet: bool) -> AbstractContextManager[Callable[[JobStatus], None]]:
     """A callback for each change of a job."""
-    if quiet:
-        yield lambda _job: None
-        return
-    if not sys.stderr.isatty():
-        yield _Lines().show
-        return
-    from anabranch.cli.terminal.bars import NodeBars, open_bars  # rich takes long to import
-
-    with open_bars() as bars:
-        yield NodeBars(bars).show
+    return _choose(quiet, lambda _job: None, _Lines().show, lambda bars, opened: bars.NodeBars(opened).show)
 
 
-@contextmanager
-def show_jobs(quiet: bool) -> Iterator[Callable[[str, JobStatus], None]]:
+def show_jobs(quiet: bool) -> AbstractContextManager[Callable[[str, JobStatus], None]]:
     """A callback for each update of one of several jobs, with its name."""
-    if quiet:
-        yield lambda _name, _job: None
-        return
-    if not sys.stderr.isatty():
-        yield _Steps().show
-        return
-    from anabranch.cli.terminal.bars import JobBars, open_bars
+    return _choose(quiet, lambda _name, _job: None, _Steps().show, lambda bars, opened: bars.JobBars(opened).show)
 
-    with open_bars() as bars:
-        yield JobBars(bars).show
+
+def show_files(total: int, quiet: bool) -> AbstractContextManager[Callable[[str], None]]:
+    """A callback for each of several files that is done, with a line about it."""
+    return _choose(quiet, lambda _text: None, note, lambda bars, opened: bars.FileBar(opened, total).show)
 
 
 @contextmanager
-def show_files(total: int, quiet: bool) -> Iterator[Callable[[str], None]]:
-    """A callback for each of several files that is done, with a line about it."""
+def _choose(
+    quiet: bool,
+    silent: Show,
+    lines: Show,
+    in_bars: Callable[[Any, "Progress"], Show],  # a module, which has no type
+) -> Iterator[Show]:
+    """The callback that shows nothing, that prints lines, or on a terminal that of bars, whose module is given."""
     if quiet or not sys.stderr.isatty():
-        yield (lambda _text: None) if quiet else note
+        yield silent if quiet else lines
         return
-    from anabranch.cli.terminal.bars import FileBar, open_bars
+    from anabranch.cli.terminal import bars  # rich takes long to import
 
-    with open_bars() as bars:
-        yield FileBar(bars, total).show
+    with bars.open_bars() as opened:
+        yield in_bars(bars, opened)
 
 
 @contextmanager

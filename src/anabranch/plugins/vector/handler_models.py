@@ -4,7 +4,7 @@ from pydantic import AwareDatetime, JsonValue, field_serializer
 
 from anabranch.plugins.stac.facts import Output as ItemOutput
 from anabranch.plugins.stac.facts import VectorItem
-from anabranch.plugins.vector.models import AppendTarget, Column, Family, GeometryType, LayerReport
+from anabranch.plugins.vector.models import AppendTarget, Column, GeometryType, LayerReport, TableRows
 from anabranch.plugins.vector.request import VectorRequest
 from anabranch.storage.listed_files import PlannedFile
 from anabranch.storage.ndjson import Output
@@ -59,20 +59,14 @@ class CleanParams(VectorRequest):
     plan: Plan
 
 
-class StagedTable(StrictModel):
+class StagedTable(TableRows):
     """A table in schema `geo` that rows are loaded into, and the name that readers will know it by."""
 
     table: str
     name: str
-    layer: str
-    family: Family
     geometry_type: GeometryType
     columns: tuple[Column, ...]
-    rows: int
-    chunks: int
     size: int
-    bounds: tuple[float, float, float, float]
-    sha256: str
 
 
 class ChunkRows(StrictModel):

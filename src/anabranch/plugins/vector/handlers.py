@@ -114,17 +114,10 @@ def validate_and_clean(params: CleanParams, ctx: Context) -> Cleaned:
 def _describe_tables(plan: Plan, tables: Sequence[CleanedTable], copier: ChunkCopier) -> tuple[StagedTable, ...]:
     return tuple(
         StagedTable(
+            **table.model_dump(exclude={"key", "mixed", "has_z"}),
             table=copier.name(table.key),
             name=name,
-            layer=table.layer,
-            family=table.family,
-            geometry_type=table.geometry_type,
-            columns=table.columns,
-            rows=table.rows,
-            chunks=table.chunks,
             size=copier.sizes[table.key],
-            bounds=table.bounds,
-            sha256=table.sha256,
         )
         for name, table in zip(name_layers(plan.table, tables), tables, strict=True)
     )

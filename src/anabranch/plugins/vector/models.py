@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = [
     "MAX_SAMPLES", "AppendTarget", "Bounds", "CleanBatch", "CleanedTable", "Column", "ColumnType", "Converted", "Count",
     "CrsReport", "Family", "GeometryType", "LayerReport", "Notes", "PartRows", "ReadBatches", "ReadOptions", "Sample",
-    "SourceBatch", "SourceLayer", "TableKey", "TableShape", "WrittenChunk",
+    "SourceBatch", "SourceLayer", "TableKey", "TableRows", "TableShape", "WrittenChunk",
 ]  # fmt: skip
 
 MAX_SAMPLES = 5
@@ -145,16 +145,21 @@ class WrittenChunk(StrictModel):
         return f"{self.key}-{self.number:05}.copy"
 
 
-class CleanedTable(TableShape):
-    """A table to load: the rows of one layer and family, in files of the binary COPY format."""
+class TableRows(StrictModel):
+    """The rows of one layer and family, in files of the binary COPY format."""
 
-    key: TableKey
     layer: str
     family: Family
     rows: int
     bounds: tuple[float, float, float, float]
     chunks: int = Field(description="The number of files.")
     sha256: str = Field(description="Of the bytes of all files, in order.")
+
+
+class CleanedTable(TableShape, TableRows):
+    """A table to load."""
+
+    key: TableKey
 
 
 class PartRows(StrictModel):
