@@ -37,6 +37,7 @@ from anabranch.api.routes import (
     page,
     reference,
     uploads,
+    webhooks,
     workers,
     workflows,
 )
@@ -76,6 +77,7 @@ for _module in (
     handlers,
     workers,
     keys,
+    webhooks,
     database,
     health,
     metrics,
