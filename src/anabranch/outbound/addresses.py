@@ -5,8 +5,15 @@ from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 __all__ = ["is_public"]
 
 NAT64 = ip_network("64:ff9b::/96")
-# What `is_global` lets through: Azure's host agent, the relays of 6to4, a local NAT64, and tunnels to any address.
-REFUSED = tuple(map(ip_network, ("168.63.129.16/32", "192.88.99.0/24", "64:ff9b:1::/48", "2001::/32", "fec0::/10")))
+# What `is_global` lets through in some version of Python: Azure's host agent, networks of protocols (Oracle's metadata are
+# in one), the relays of 6to4, a local NAT64, tunnels to any address, and what is reserved for documents and segments.
+REFUSED = tuple(
+    ip_network(network)
+    for network in (
+        *("168.63.129.16/32", "192.0.0.0/24", "192.88.99.0/24"),
+        *("64:ff9b:1::/48", "2001::/23", "3fff::/20", "5f00::/16", "fec0::/10"),
+    )
+)
 
 
 def is_public(text: str) -> bool:

@@ -76,7 +76,7 @@ def read_exempt(text: str) -> str:
         text.lower().rpartition(":") if re.search(r"[^:]:[0-9]+$|\]:[0-9]+$", text) else (text.lower(), "", "")
     )
     host = bare.removeprefix("[").removesuffix("]")
-    if not (NAME.fullmatch(host) or ":" in host) or (port and int(port) > 65535):
+    if not (NAME.fullmatch(host) or re.fullmatch(r"[0-9a-f:.]+", host)) or (port and int(port) > 65535):
         raise ValueError(f"{text!r} is not a host; write it as hooks.example.org or hooks.example.org:8443")
     return f"{_bracketed(host)}:{port}" if port else host
 

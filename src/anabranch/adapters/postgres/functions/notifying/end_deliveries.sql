@@ -1,6 +1,6 @@
 -- Record calls: each goes to the log, and ends its delivery or makes it due again (P9). Only the session that took a delivery
--- can end it. Failures in a row open the endpoint's breaker, where calls that failed together count up to its limit and no
--- further; one that is gone is disabled. Returns how many deliveries were the session's.
+-- can end it. Failures in a row open the endpoint's breaker; calls that were under way then don't open it further. One that
+-- is gone is disabled. Returns how many deliveries were the session's.
 -- _calls: [{id, outcome: delivered | failed | gone, seconds, status, error, response, retry_after}, …]
 create function app.end_deliveries(_session bigint, _calls jsonb) returns integer language plpgsql as $$
 declare
@@ -48,7 +48,8 @@ begin
                open_until = case when not n.works and e.failures + n.calls >= 5 then app.now() + least(
                    interval '30 s' * 2 ^ least(greatest(e.failures - 4, 0), 10), interval '15 min') end
           from by_endpoint n
-         where e.id = n.endpoint and (not n.works or n.gone or e.failures > 0))
+         where e.id = n.endpoint
+           and (n.gone or n.works and e.failures > 0 or not n.works and (e.open_until is null or e.open_until <= app.now())))
     select array_agg(n.id) into _ended from ends n where n.state <> 'pending';
     if _ended is not null then
         perform app.ready_next(_ended);

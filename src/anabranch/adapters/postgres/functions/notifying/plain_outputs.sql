@@ -1,7 +1,7 @@
 -- The outputs of nodes as app.job_result makes them, as their plain values: null where one is in object storage. Any other
 -- result stays as it is.
 create function app.plain_outputs(_result jsonb) returns jsonb language sql immutable security invoker as $$
-    select case when not _result ? 'anabranch:outputs' then _result else (
+    select case when (_result ? 'anabranch:outputs') is not true then _result else (
         select coalesce(jsonb_object_agg(o.key, case
                    when o.value ? 'value' then o.value -> 'value'
                    when o.value -> 'many' ? 'items' then (o.value -> 'many') || jsonb_build_object('items', (
