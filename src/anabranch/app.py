@@ -69,7 +69,7 @@ STOP_GRACE = timedelta(seconds=30)
 HEARTBEAT_CONNECTIONS = 1
 STORE_CONNECTIONS = 2
 DUTY_CONNECTIONS = 1  # the orchestrator sweeps and purges beside its other work
-DELIVERY_CONNECTIONS = 2  # one of them waits for the doorbell
+DELIVERY_CONNECTIONS = 3  # two of them are for the doorbell
 READ_CONNECTIONS = 4
 VITALS_CONNECTIONS = 1
 CATALOG_CONNECTIONS = 3
@@ -251,7 +251,7 @@ async def _run_orchestrator(settings: Settings, database_url: str) -> None:
         settings,
         database_url,
         "anabranch orchestrator",
-        connections=STORE_CONNECTIONS + DUTY_CONNECTIONS + DELIVERY_CONNECTIONS - 1,
+        connections=STORE_CONNECTIONS + DUTY_CONNECTIONS + DELIVERY_CONNECTIONS - 2,
     )
     purging = purge(settings, database_url, store, retention_periods(settings).jobs)
     part = Orchestrator(store, open_results(settings), purging, duties=[deliverer(settings, store).run])

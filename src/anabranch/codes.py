@@ -263,6 +263,8 @@ CODES: tuple[Code, ...] = (
     Code("webhook.not_found", Kind.NOT_FOUND, "There is no such endpoint.", "List them with `anabranch webhooks list`."),
     Code("webhook.secret", Kind.INVALID, "The secret of a webhook can't be read.", "Give base64 after whsec_, or a text of 16 to 256 characters."),
     Code("webhook.signature", Kind.INVALID, "A webhook was not signed with the given secret, or is too old.", "Refuse it; check that the secret is that of the endpoint.", LOCAL),
+    Code("webhook.undelivered", Kind.UNAVAILABLE, "The test of an endpoint failed.", "Look at the error; the delivery is tried again.", LOCAL),
+    Code("webhook.untried", Kind.UNAVAILABLE, "A test message was not sent in time.", "Check that an orchestrator runs.", LOCAL),
     Code("work.lost", Kind.NOT_FOUND, "A work file of an earlier task is gone, or is damaged.", "Submit the job again with `--rerun`."),
     Code("worker.died", Kind.TASK_AGAIN, "The worker that ran the task died.", "The task is retried, up to five times alone on a worker; check the worker's log and memory."),
     Code("worker.exhausted", Kind.UNAVAILABLE, "The worker has no descriptors, threads, memory or disk space left for its own work.", "Raise its limits (`ulimit -n`) or free disk space; its tasks are returned without counting an attempt, and it recovers by itself.", LOCAL),

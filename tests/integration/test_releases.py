@@ -32,8 +32,8 @@ UNDO_PUBLICATIONS = """
     drop view app.current_publications cascade;
     drop table app.publications, app.publication_keys, app.published_files, app.former_publications,
                app.superseded_jobs, app.kept_publications, app.expired_objects, app.layer_tables, app.loaded_chunks,
-               app.published_tables, app.layer_names, app.webhook_endpoints, app.webhook_callbacks, app.webhook_messages,
-               app.webhook_deliveries, app.webhook_attempts cascade;
+               app.published_tables, app.layer_names, app.webhook_endpoints, app.webhook_callbacks,
+               app.webhook_messages, app.webhook_deliveries, app.webhook_attempts cascade;
     drop type app.publication_action, app.webhook_format, app.delivery_state cascade;
     alter table app.jobs drop column watched cascade;
     create table app.manifests (collection text, item text, envelope text, signing_key text);

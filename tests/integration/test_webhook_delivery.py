@@ -57,7 +57,8 @@ class Notifying:
         """Deliver in this loop."""
         session = await self.engine.store.open_session(SessionKind.ORCHESTRATOR, [], 0, LEASE)
         options = DeliveryOptions("https://anabranch.example", ["127.0.0.1"])
-        running = asyncio.create_task(Deliverer(self.outbox, Sealer.open(self.key), options).run(session))
+        delivers = Deliverer(self.engine.store.outbox(), Sealer.open(self.key), options)
+        running = asyncio.create_task(delivers.run(session))
         try:
             yield
         finally:

@@ -5,8 +5,8 @@ from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 __all__ = ["is_public"]
 
 NAT64 = ip_network("64:ff9b::/96")
-# What `is_global` lets through in some version of Python: Azure's host agent, networks of protocols (Oracle's metadata are
-# in one), the relays of 6to4, a local NAT64, tunnels to any address, and what is reserved for documents and segments.
+# What `is_global` lets through in some version of Python: Azure's host agent, networks of protocols (Oracle's metadata
+# are there), the relays of 6to4, a local NAT64, tunnels to any address, and what is reserved for examples and segments.
 REFUSED = tuple(
     ip_network(network)
     for network in (

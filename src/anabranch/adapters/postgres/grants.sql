@@ -45,7 +45,7 @@ begin
                    act_on_publications, add_event, announce, announce_job, answer_reports, count_endings, create_layer_table,
                    drop_layer_table, end_wait, end_waits, expire_sessions, find_room, fold_running, free_held,
                    job_moved, keep_lane, lock_catalog, lock_collection, lock_deliveries, lock_key, lock_lane, lock_objects, lock_running,
-                   make_right, note_kept, open_lane, open_wait, ready_next, rebuild_items, record_collection, record_visibility,
+                   make_right, note_kept, open_lane, open_wait, ready_next, rebuild_items, ring_deliverer, record_collection, record_visibility,
                    release, remove_claims, remove_due, replace_view, ripen, set_job, set_node, show_items,
                    show_tables, take_due, tick, try_again, watch, watch_job}') as part,
                p.proname = any('{

@@ -3,7 +3,7 @@
 from typing import Annotated
 
 import structlog
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Query
 
 from anabranch.access import Scope
 from anabranch.api.answers.build import page_links
@@ -123,12 +123,13 @@ async def change_webhook(
     return await gateway.webhooks.change(_platform_seen(caller), endpoint_id, change)
 
 
-@router.delete("/{endpoint_id}", dependencies=[OPERATE], status_code=204, responses=problems(*ENDPOINT_CODES))
-async def remove_webhook(endpoint_id: EndpointId, caller: CurrentCaller, gateway: CurrentGateway) -> Response:
-    """Remove an endpoint with its deliveries and their log."""
+@router.delete("/{endpoint_id}", dependencies=[OPERATE], responses=problems(*ENDPOINT_CODES))
+async def remove_webhook(endpoint_id: EndpointId, caller: CurrentCaller, gateway: CurrentGateway) -> Webhook:
+    """Remove an endpoint with its deliveries and their log; the answer is what it was."""
+    removed = await gateway.webhooks.store.get(_platform_seen(caller), endpoint_id)
     await gateway.webhooks.store.remove(_platform_seen(caller), endpoint_id)
-    log.info("webhook.removed", endpoint=str(endpoint_id))
-    return Response(status_code=204)
+    log.info("webhook.removed", endpoint=removed.id, platform=removed.platform)
+    return removed
 
 
 @router.post(

@@ -25,6 +25,7 @@ MAX_CALLS = 400
 MAX_CALLS_PER_ENDPOINT = 16
 MAX_BATCH = 200
 POLL_INTERVAL = timedelta(seconds=1)
+BUSY_INTERVAL = timedelta(milliseconds=20)
 TICK_INTERVAL = timedelta(seconds=5)
 CLEAN_INTERVAL = timedelta(seconds=60)
 MAX_RETRY_AFTER_SECONDS = 3600.0
@@ -66,43 +67,58 @@ class Deliverer:
         """Deliver until cancelled; what is in hand then is taken over when the session has ended."""
         work = _Work(session)
         listening = asyncio.create_task(self._listen(work))
-        clean_at = tick_at = 0.0
         try:
             while True:
-                work.wake.clear()
                 try:
-                    if time.monotonic() >= tick_at:
-                        await self._outbox.tick(session, TICK_INTERVAL)
-                        tick_at = time.monotonic() + TICK_INTERVAL.total_seconds()
-                    if await self.turn(work):
-                        continue
-                    if time.monotonic() >= clean_at and not await self._outbox.remove_old(self._options.keep):
-                        clean_at = time.monotonic() + CLEAN_INTERVAL.total_seconds()
+                    await self._serve(work)
                 except AnabranchError as error:
                     log.warning("webhooks.interrupted", reason=error.message)
-                    await asyncio.sleep(POLL_INTERVAL.total_seconds())
                 except Exception:  # the loop must go on; without its heartbeat, health shows it
                     log.exception("webhooks.failed")
-                    await asyncio.sleep(POLL_INTERVAL.total_seconds())
-                await _wait(work.wake, POLL_INTERVAL)
+                await asyncio.sleep(POLL_INTERVAL.total_seconds())
         finally:
             for task in (listening, *work.calls.values()):
                 task.cancel()
             await asyncio.wait([listening, *work.calls.values()])
+            await self._outbox.close()
 
-    async def turn(self, work: _Work) -> bool:
-        """Record what has ended and take what is due; whether there may be more at once."""
-        ended, full = work.results[:MAX_BATCH], False
+    async def _serve(self, work: _Work) -> None:
+        """Deliver while all goes well. Who can't be woken looks again soon, and then less often."""
+        clean_at = tick_at = 0.0
+        pause = BUSY_INTERVAL
+        while True:
+            if time.monotonic() >= tick_at:
+                await self._outbox.tick(work.session, TICK_INTERVAL)
+                tick_at = time.monotonic() + TICK_INTERVAL.total_seconds()
+            work.wake.clear()
+            if await self._turn(work):
+                pause = BUSY_INTERVAL
+                await _wait(work.wake, pause)
+                continue
+            if time.monotonic() >= clean_at and not await self._outbox.remove_old(self._options.keep):
+                clean_at = time.monotonic() + CLEAN_INTERVAL.total_seconds()
+            dozes = await self._outbox.doze()
+            pause = POLL_INTERVAL if dozes else min(2 * pause, POLL_INTERVAL)
+            try:
+                if not await self._turn(work):
+                    await _wait(work.wake, pause)
+            finally:
+                if dozes:
+                    await self._outbox.rouse()
+
+    async def _turn(self, work: _Work) -> bool:
+        """Record what has ended and take what is due; whether there was anything."""
+        ended = work.results[:MAX_BATCH]
         if ended:
             await self._outbox.end(work.session, ended)
             del work.results[: len(ended)]
         limit = min(MAX_BATCH, MAX_CALLS - len(work.calls))
+        taken: list[DueDelivery] = []
         if limit > 0:
             taken = await self._outbox.take(work.session, work.in_hand(), limit=limit, each=MAX_CALLS_PER_ENDPOINT)
-            for due in taken:
-                work.calls[due.id] = asyncio.create_task(self._deliver(work, due))
-            full = len(taken) == limit
-        return full or bool(work.results)
+        for due in taken:
+            work.calls[due.id] = asyncio.create_task(self._deliver(work, due))
+        return bool(ended or taken)
 
     async def _deliver(self, work: _Work, due: DueDelivery) -> None:
         began = time.monotonic()

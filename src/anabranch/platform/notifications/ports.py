@@ -79,8 +79,16 @@ class Outbox(Protocol):
     async def end(self, session: SessionId, calls: Sequence[CallResult]) -> int: ...
     async def remove_old(self, age: timedelta) -> int: ...
     async def tick(self, session: SessionId, every: timedelta) -> None: ...
+    async def doze(self) -> bool:
+        """Let announcements ring the doorbell from now on; False if that can't be now. Look once more before a wait."""
+
+    async def rouse(self) -> None:
+        """Announcements need not ring any more."""
+
     async def listen(self) -> None:
         """Return when a doorbell rings."""
+
+    async def close(self) -> None: ...
 
 
 class WebhookStore(Protocol):

@@ -130,7 +130,7 @@ class PostgresStore:
         return PostgresWebhooks(self._database)
 
     def outbox(self) -> PostgresOutbox:
-        """The deliveries of webhooks, over the same connections, and one more for the doorbell."""
+        """The deliveries of webhooks, over the same connections, and two more for the doorbell."""
         return PostgresOutbox(self._database)
 
     def retention(self) -> PostgresRetention:

@@ -10,7 +10,7 @@ from psycopg import AsyncConnection, sql
 from psycopg.rows import DictRow, TupleRow
 
 from anabranch.adapters.postgres.connect import Role, connect_async
-from anabranch.adapters.postgres.database import Database, translate
+from anabranch.adapters.postgres.database import Database, call_text, translate
 from anabranch.canonical import encode
 from anabranch.contract.answer import Page
 from anabranch.contract.webhooks import Delivery, DeliveryAttempt, DeliveryDetail, Webhook
@@ -31,6 +31,7 @@ class PostgresOutbox:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._line: AsyncConnection[TupleRow] | None = None
+        self._holder: AsyncConnection[TupleRow] | None = None
 
     async def take(self, session: SessionId, in_hand: Collection[int], *, limit: int, each: int) -> list[DueDelivery]:
         """Take deliveries that are due; those that the session has and that are not in hand are taken again."""
@@ -48,6 +49,29 @@ class PostgresOutbox:
     async def tick(self, session: SessionId, every: timedelta) -> None:
         """Note that the duty is performed (O2)."""
         await self._database.call("note_turn", DUTY, session, every)
+
+    async def doze(self) -> bool:
+        """Let announcements ring the doorbell from now on; False if that can't be now.
+
+        It is a lock of a connection: a process that dies does not keep it.
+        """
+        with translate(self._database.url):
+            if self._holder is None or self._holder.closed:
+                self._holder = await connect_async(self._database.url, Role.APP, name="anabranch webhooks waiting")
+            row = await (await self._holder.execute(call_text("doze_deliverer").encode())).fetchone()
+        return bool(row and row[0])
+
+    async def rouse(self) -> None:
+        """Announcements need not ring any more."""
+        if self._holder and not self._holder.closed:
+            with translate(self._database.url):
+                await self._holder.execute(call_text("rouse_deliverer").encode())
+
+    async def close(self) -> None:
+        """Close the connections of the doorbell."""
+        for connection in (self._line, self._holder):
+            if connection:
+                await connection.close()
 
     async def listen(self) -> None:
         """Return when a doorbell rings; rings between two calls are not lost while the connection lives."""

@@ -24,7 +24,7 @@ begin
     insert into app.webhook_deliveries (message, endpoint, subject, state, due_at, give_up_at)
     select _message, w.endpoint, _subject, 'pending', app.now(), app.now() + interval '1 day'
       from unnest(_wanted) with ordinality as w(endpoint, place) order by w.place;
-    perform pg_notify('anabranch_webhooks', '');
+    perform app.ring_deliverer();
     return cardinality(_wanted);
 end;
 $$;

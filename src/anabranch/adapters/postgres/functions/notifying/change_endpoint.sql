@@ -15,7 +15,7 @@ begin
            disabled_reason = case when _active then null else e.disabled_reason end, changed_at = app.now()
      where e.id = _id and e.listed and e.platform = coalesce(_platform, e.platform);
     if found then
-        perform pg_notify('anabranch_webhooks', '');
+        perform app.ring_deliverer();
     end if;
     return found;
 end;

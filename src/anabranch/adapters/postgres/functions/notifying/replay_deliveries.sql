@@ -21,7 +21,7 @@ begin
            ended_at = null
      where d.id = any(_again);
     if _again is not null then
-        perform pg_notify('anabranch_webhooks', '');
+        perform app.ring_deliverer();
     end if;
     return coalesce(_again, '{}');
 end;
