@@ -261,6 +261,7 @@ CODES: tuple[Code, ...] = (
     Code("webhook.inactive", Kind.CONFLICT, "The endpoint is not active.", "Activate it first."),
     Code("webhook.key", Kind.UNAVAILABLE, "The key that seals the secrets of webhooks can't be used.", "Give all processes the same ANABRANCH_WEBHOOK_KEY, readable and writable by their user."),
     Code("webhook.not_found", Kind.NOT_FOUND, "There is no such endpoint.", "List them with `anabranch webhooks list`."),
+    Code("webhook.port", Kind.UNAVAILABLE, "The port of a local receiver can't be used.", "Choose another with --port.", LOCAL),
     Code("webhook.secret", Kind.INVALID, "The secret of a webhook can't be read.", "Give base64 after whsec_, or a text of 16 to 256 characters."),
     Code("webhook.signature", Kind.INVALID, "A webhook was not signed with the given secret, or is too old.", "Refuse it; check that the secret is that of the endpoint.", LOCAL),
     Code("webhook.undelivered", Kind.UNAVAILABLE, "The test of an endpoint failed.", "Look at the error; the delivery is tried again.", LOCAL),

@@ -1,15 +1,17 @@
 """`webhooks`: endpoints, deliveries, and a receiver for trying them out."""
 
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Sequence
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from itertools import islice
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, cast
 
 import typer
 
 from anabranch.cli.connection import connect
 from anabranch.cli.exit_codes import UsageError
+from anabranch.cli.stack.start import interrupt_on_signals
 from anabranch.cli.terminal.options import Json, Yes
 from anabranch.cli.terminal.output import ago, escape, note, print_json, print_line, print_list, print_result
 from anabranch.contract.answer import JsonValue
@@ -135,48 +137,90 @@ def replay(
 
 
 def listen(
+    event: Annotated[
+        list[str] | None,
+        typer.Option("--event", metavar="EVENT", help="An event, like job.completed or job.*; may be repeated."),
+    ] = None,
     secret: Annotated[
-        list[str], typer.Option("--secret", metavar="SECRET", help="What messages are signed with; may be repeated.")
-    ],
+        list[str] | None,
+        typer.Option(
+            "--secret",
+            metavar="SECRET",
+            help="Verify messages of endpoints that exist, signed with this; may be repeated. Without one, an endpoint"
+            " for this command is added, and removed at the end.",
+        ),
+    ] = None,
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port on loopback; 0 takes any free one.")] = 8788,
     count: Annotated[int | None, typer.Option(min=1, help="Stop after so many messages.")] = None,
 ) -> None:
     """Receive webhooks on this machine, verify their signatures, and print each as a line of JSON."""
-    for message in islice(_receive(port, secret), count):
-        print_json(message, indent=None)
-
-
-def _receive(port: int, secrets: list[str]) -> Iterator[JsonValue]:
-    """The messages that were signed with one of the secrets; others are answered with 401."""
-    received: list[JsonValue] = []
-
-    class Handler(BaseHTTPRequestHandler):
-        timeout: ClassVar[float | None] = 10.0
-
-        def do_POST(self) -> None:  # the library's name
-            size = int(self.headers.get("Content-Length") or 0)
-            if size > MAX_BODY_BYTES:
-                self.send_error(413)
-                return
-            body = self.rfile.read(size)
-            try:
-                received.append(verify_webhook(body, dict(self.headers.items()), secrets))
-            except AnabranchError as error:
-                note(f"refused: {escape(error.message)}")
-                self.send_error(401, error.message)
-                return
-            self.send_response(204)
-            self.end_headers()
-
-        def log_message(self, format: str, *args: object) -> None:  # the library's name
+    with _Receiver(port) as receiver, interrupt_on_signals():
+        if secret:
+            receiver.print_messages(secret, count)
             return
+        with connect() as client:
+            made = client.webhooks.add(receiver.url, event or None, description="anabranch webhooks listen")
+            try:
+                receiver.print_messages([made.secret], count)
+            finally:
+                client.webhooks.remove(made.id)
 
-    with HTTPServer(("127.0.0.1", port), Handler) as server:
-        note(f"listening on http://127.0.0.1:{server.server_address[1]}/")
-        while True:
-            server.handle_request()
-            while received:
-                yield received.pop(0)
+
+class _Receiver(HTTPServer):
+    """Takes messages that were signed with one of its secrets, and answers others with 401."""
+
+    def __init__(self, port: int) -> None:
+        self.secrets: Sequence[str] = ()
+        self.messages: list[JsonValue] = []
+        try:
+            super().__init__(("127.0.0.1", port), _Handler)
+        except OSError as error:
+            what = f"port {port} of loopback can't be used: {error.strerror}"
+            raise Unavailable("webhook.port", what, remedy="Choose another with --port.") from error
+
+    @property
+    def url(self) -> str:
+        """Where it listens."""
+        return f"http://127.0.0.1:{self.server_address[1]}/"
+
+    def print_messages(self, secrets: Sequence[str], count: int | None) -> None:
+        """Print so many messages, or all until it is stopped."""
+        self.secrets = secrets
+        note(f"listening on {self.url}")
+        printed = 0
+        while count is None or printed < count:
+            self.handle_request()
+            for message in self.messages:
+                print_json(message, indent=None)
+                sys.stdout.flush()
+            printed += len(self.messages)
+            self.messages.clear()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """One request."""
+
+    timeout: ClassVar[float | None] = 10.0
+
+    def do_POST(self) -> None:  # the library's name
+        """Verify and answer."""
+        receiver = cast(_Receiver, self.server)
+        size = self.headers.get("Content-Length", "")
+        if not size.isdecimal() or int(size) > MAX_BODY_BYTES:
+            self.send_error(413)
+            return
+        body = self.rfile.read(int(size))
+        try:
+            receiver.messages.append(verify_webhook(body, dict(self.headers.items()), receiver.secrets))
+        except AnabranchError as error:
+            note(f"refused: {escape(error.message)}")
+            self.send_error(401)
+            return
+        self.send_response(204)
+        self.end_headers()
+
+    def log_message(self, format: str, *args: object) -> None:  # the library's name
+        """Print nothing: only messages are printed."""
 
 
 def _print_secret(made: NewWebhook, *, json: bool) -> None:
