@@ -33,7 +33,10 @@ from anabranch.engine.worker.scratch import clear_scratch, make_scratch
 from anabranch.engine.worker.worker import Worker
 from anabranch.errors import AnabranchError, Denied, Unavailable
 from anabranch.item_actions import CONNECTIONS as PUBLISHING
+from anabranch.platform.notifications.deliverer import Deliverer, DeliveryOptions
+from anabranch.platform.notifications.webhooks import Webhooks
 from anabranch.plugins.vector.user_tables.open import open_geo_library
+from anabranch.sealing import Sealer
 from anabranch.settings import Settings, forget, plugin_settings
 from anabranch.storage.audit import PurgedObjects
 from anabranch.storage.large_results import Results
@@ -46,6 +49,7 @@ __all__ = [
     "FEATURES_CONNECTIONS",
     "READ_CONNECTIONS",
     "connections_needed",
+    "deliverer",
     "handler_resources",
     "join",
     "joined",
@@ -55,6 +59,7 @@ __all__ = [
     "open_results",
     "open_store",
     "open_tiers",
+    "open_webhooks",
     "run_orchestrator",
     "run_worker",
 ]
@@ -64,6 +69,7 @@ STOP_GRACE = timedelta(seconds=30)
 HEARTBEAT_CONNECTIONS = 1
 STORE_CONNECTIONS = 2
 DUTY_CONNECTIONS = 1  # the orchestrator sweeps and purges beside its other work
+DELIVERY_CONNECTIONS = 3  # two of them are for the doorbell
 READ_CONNECTIONS = 4
 VITALS_CONNECTIONS = 1
 CATALOG_CONNECTIONS = 3
@@ -75,7 +81,7 @@ def connections_needed(workers: int) -> int:
     session = STORE_CONNECTIONS + HEARTBEAT_CONNECTIONS
     served = CATALOG_CONNECTIONS + FEATURES_CONNECTIONS
     api = session + READ_CONNECTIONS + VITALS_CONNECTIONS + served + INSPECTION + PUBLISHING
-    return api + session + DUTY_CONNECTIONS + (session + HANDLER_CONNECTIONS) * workers
+    return api + session + DUTY_CONNECTIONS + DELIVERY_CONNECTIONS + (session + HANDLER_CONNECTIONS) * workers
 
 
 def load_registry(settings: Settings) -> Registry:
@@ -243,12 +249,30 @@ async def _run_worker(settings: Settings, database_url: str) -> None:
 
 async def _run_orchestrator(settings: Settings, database_url: str) -> None:
     store = open_store(
-        settings, database_url, "anabranch orchestrator", connections=STORE_CONNECTIONS + DUTY_CONNECTIONS
+        settings,
+        database_url,
+        "anabranch orchestrator",
+        connections=STORE_CONNECTIONS + DUTY_CONNECTIONS + DELIVERY_CONNECTIONS - 2,
     )
     purging = purge(settings, database_url, store, retention_periods(settings).jobs)
-    part = Orchestrator(store, open_results(settings), purging)
+    part = Orchestrator(store, open_results(settings), purging, duties=[deliverer(settings, store).run])
     async with joined(settings, database_url, _give_up):
         await _serve(store, part, settings, kind=SessionKind.ORCHESTRATOR)
+
+
+def deliverer(settings: Settings, store: PostgresStore) -> Deliverer:
+    """What delivers webhooks."""
+    options = DeliveryOptions(
+        settings.public_url or f"http://{settings.host}:{settings.port}",
+        settings.callback_hosts,
+        timedelta(days=settings.webhook_log_days),
+    )
+    return Deliverer(store.outbox(), Sealer.open(settings.webhook_key_file), options)
+
+
+def open_webhooks(settings: Settings, store: PostgresStore) -> Webhooks:
+    """The endpoints of webhooks."""
+    return Webhooks(store.webhooks(), settings.webhook_key_file, settings.callback_hosts)
 
 
 async def _serve(

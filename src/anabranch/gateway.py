@@ -9,7 +9,15 @@ import structlog
 from anabranch.adapters.postgres.store.inspection import Inspection
 from anabranch.adapters.postgres.store.reads import PostgresReads
 from anabranch.adapters.postgres.store.vitals import PostgresVitals
-from anabranch.app import READ_CONNECTIONS, joined, load_registry, open_results, open_store, open_tiers
+from anabranch.app import (
+    READ_CONNECTIONS,
+    joined,
+    load_registry,
+    open_results,
+    open_store,
+    open_tiers,
+    open_webhooks,
+)
 from anabranch.contract.workflows import Refusal, Reloaded
 from anabranch.engine.advancing.advancer import Advancer
 from anabranch.engine.model import SessionId, SessionKind
@@ -56,6 +64,7 @@ class Gateway:
         )
         self.releases = ReleaseActions(self._store, self.publishing, self.declaration, self._session_id, self._start)
         self.keys = self._store.keys()
+        self.webhooks = open_webhooks(settings, self._store)
         self.inspection = Inspection(database_url)
         self._stop = asyncio.Event()
         self._live: LiveSession | None = None

@@ -34,7 +34,9 @@ from pydantic_settings import (
 from anabranch.engine.entry_points import SETTINGS_GROUP, load_entry_points
 from anabranch.errors import DefinitionError, InputError
 from anabranch.manifests.signing_key import FILE_NAME
+from anabranch.outbound.url import read_exempt
 from anabranch.public_url import read_origin, read_public_url
+from anabranch.sealing import FILE_NAME as WEBHOOK_KEY_NAME
 from anabranch.storage.locations import StorageLocations
 
 __all__ = ["Origin", "Settings", "forget", "load_settings", "origins", "plugin_settings", "unknown_variables"]
@@ -67,6 +69,9 @@ class Settings(BaseSettings):
     )
     signing_key: Path | None = Field(
         None, description="The file of the key that signs manifests; by default `signing-key.pem` in the home."
+    )
+    webhook_key: Path | None = Field(
+        None, description="The file of the key that seals webhook secrets; by default `webhook-key` in the home."
     )
     stack_id: str | None = Field(None, description="Ties processes to their stack; set by `up` for those it starts.")
     host: str = Field("127.0.0.1", description="The address the API listens on.")
@@ -105,6 +110,9 @@ class Settings(BaseSettings):
     )
     session_days: int = Field(
         30, ge=1, le=36_500, description="Days after which the record of an ended process is removed."
+    )
+    webhook_log_days: int = Field(
+        30, ge=1, le=36_500, description="Days for which ended deliveries of webhooks and their log are kept."
     )
     plugins: Annotated[tuple[str, ...], NoDecode] = Field(
         (), description="Modules, packages or folders with workflows and handlers, separated by commas."
@@ -147,6 +155,11 @@ class Settings(BaseSettings):
     allowed_hosts: Annotated[tuple[str, ...], NoDecode] = Field(
         (), description="Host names that callers may use besides the API's own address, separated by commas."
     )
+    callback_hosts: Annotated[tuple[str, ...], NoDecode] = Field(
+        (),
+        description="Hosts, or host:port, that webhooks may call although they are private or on other ports than 80 "
+        "and 443, separated by commas.",
+    )
     trusted_proxies: Annotated[tuple[str, ...], NoDecode] = Field(
         (), description="Addresses or networks of proxies whose forwarded headers are trusted, separated by commas."
     )
@@ -179,7 +192,9 @@ class Settings(BaseSettings):
     )
     max_streams: int = Field(500, ge=1, description="Maximum number of event streams of one API process.")
 
-    @field_validator("plugins", "queues", "allowed_hosts", "trusted_proxies", "cors_origins", mode="before")
+    @field_validator(
+        "plugins", "queues", "allowed_hosts", "callback_hosts", "trusted_proxies", "cors_origins", mode="before"
+    )
     @classmethod
     def _split(cls, value: Any) -> Any:  # raw input of any type
         return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
@@ -205,6 +220,11 @@ class Settings(BaseSettings):
                 raise ValueError(f"{host!r} is not a host name; write it without scheme and port")
         return given
 
+    @field_validator("callback_hosts", mode="after")
+    @classmethod
+    def _check_callback_hosts(cls, given: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(map(read_exempt, given))
+
     @field_validator("trusted_proxies", mode="after")
     @classmethod
     def _check_proxies(cls, given: tuple[str, ...]) -> tuple[str, ...]:
@@ -229,6 +249,11 @@ class Settings(BaseSettings):
     def signing_key_file(self) -> Path:
         """The file of the key that signs manifests."""
         return self.signing_key or self.home / FILE_NAME
+
+    @property
+    def webhook_key_file(self) -> Path:
+        """The file of the key that seals the secrets of webhooks."""
+        return self.webhook_key or self.home / WEBHOOK_KEY_NAME
 
     @classmethod
     def settings_customise_sources(

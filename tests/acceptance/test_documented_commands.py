@@ -23,6 +23,7 @@ import rasterio
 from anabranch.embedded.home import Home
 from anabranch.workflows.python import WorkflowFunction
 from tests.support.pages import PAGES, ROOT, Block, list_commands, read_blocks
+from tests.support.server import free_port
 from tests.support.warm import run_warm_script
 
 API = "http://127.0.0.1:8787"
@@ -33,6 +34,7 @@ TUTORIALS = ["docs/tutorial/first-job.md", "docs/tutorial/fix-and-retry.md"]
 FOLDER = "docs/howto/publish-a-folder.md"
 MACHINES = "docs/howto/several-machines.md"
 VERIFY = "docs/howto/verify.md"
+WEBHOOKS = "docs/howto/webhooks.md"
 WAY_BACK = "docs/howto/replace-and-unpublish.md"
 H3 = "docs/howto/h3.md"
 ZONAL = "docs/howto/zonal-statistics.md"
@@ -65,6 +67,7 @@ PRINTED = {
     "docs/howto/storage.md": ["gold://copy.tif\nremoved 1\n"],
     "docs/howto/sub-workflows.md": ["2 workflows are valid", '"name": "north"', "completed"],
     WAY_BACK: ["shows the content of publication 1", "it can be restored for 30 days", "removed collection terrain"],
+    WEBHOOKS: ["whsec_", '"type": "job.completed"', "delivered", "0 deliveries are due again"],
     ZONAL: ['"id": "districts_dem"', "1 polygons are outside the raster", "zonal.measure"],
     VERIFY: ["verified: 3 files are as they were published"],
     "docs/howto/vectors.md": ['"name":"Old mill"', "shows the content of publication 1", "vector.load_chunk"],
@@ -153,7 +156,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     folder = tmp_path_factory.mktemp("shared")
     tiers = {f"ANABRANCH_STORAGE__{tier.upper()}": (folder / tier).as_uri() for tier in ("bronze", "silver", "gold")}
     pip = {"PIP_TARGET": str(folder / "packages"), "PIP_NO_BUILD_ISOLATION": "0", "PIP_NO_DEPS": "1", "PIP_QUIET": "1"}
-    lean = {"ANABRANCH_WORKERS": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    lean = {"ANABRANCH_CALLBACK_HOSTS": "127.0.0.1", "ANABRANCH_WORKERS": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     for tier in ("bronze", "silver", "gold"):
         (folder / tier).mkdir()
     variables = {**tiers, **pip, **lean, "PYTHONPATH": str(folder / "packages")}
@@ -243,6 +246,7 @@ def test_a_page_works_as_it_is_printed(place: Place, url: str, published: str, p
         "docs/howto/access.md": _with_key(url),
         MACHINES: _elsewhere(place, url),
         VERIFY: _of_item(url, published),
+        WEBHOOKS: _with_receiver(),
     }
     printed = place.run_page(page, changes.get(page, str))
     assert [words for words in PRINTED[page] if words not in printed] == [], printed
@@ -279,6 +283,25 @@ def _of_item(url: str, published: str) -> Callable[[str], str]:
             command.replace(API, url).replace("heights/dem-0a1b2c3d4e", "/".join(item)).replace("dem.tif", "old.tif")
         )
         return changed.replace("JOB", job)
+
+    return change
+
+
+def _with_receiver() -> Callable[[str], str]:
+    """The commands with the second terminal in the background, on a port of its own, and with what it printed."""
+    listening = f"until anabranch webhooks list --json | grep -q :{(port := free_port())}/; do kill -0 $receiver; done"
+
+    def change(command: str) -> str:
+        if command.startswith("anabranch webhooks listen"):
+            return f"{command} --port {port} & receiver=$!; {listening}"
+        if command == "anabranch webhooks deliveries":
+            return f"wait $receiver; {command}"
+        if command.startswith("anabranch webhooks add"):  # the jobs of other pages are not announced
+            return f"{command} --json | tee added.json"
+        if command == "anabranch webhooks list":
+            remove = "import json; print(json.load(open('added.json'))['id'])"
+            return f'{command}; anabranch webhooks remove --yes $(python -c "{remove}")'
+        return command
 
     return change
 

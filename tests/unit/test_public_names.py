@@ -5,12 +5,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partialmethod
 from importlib import import_module
+from operator import attrgetter
 from typing import Any
 
 import httpx
 import pytest
 
 from anabranch.client import Admin, AsyncAdmin, AsyncClient, Client
+from anabranch.client.webhooks import AsyncWebhooks, Webhooks
 from anabranch.errors import NotFound
 
 PUBLIC = {
@@ -34,6 +36,7 @@ def test_the_public_names_stay(module: str, names: str) -> None:
 
 
 ITERATED = {"all_tasks", "all_events", "all_logs", "items", "publications", "published_items", "submit_many", "stream"}
+ITERATED |= {"list", "deliveries"}
 PLAIN = {"tile_url"}  # they send nothing
 OTHERWISE = {
     *PLAIN,
@@ -49,7 +52,7 @@ SAMPLES: dict[str, Any] = {  # an argument for each name
     "limit": 3, "attempt": 2, "session": 7, "most": 4, "expires_in_seconds": 60, "priority": 1, "index": 5,
     "after": "9", "rerun": True, "dry_run": True, "draining": False, "nodes": ["a"], "jobs": ["j"],
     "parameters": {"n": 1}, "labels": {"n": "1"}, "payload": {"n": 2}, "timeout": 0.1, "on_change": None,
-    "bbox": [1, 2, 3, 4],
+    "bbox": [1, 2, 3, 4], "callbacks": [{"url": "u"}],
 }  # fmt: skip
 Requests = list[tuple[str, str, bytes]]
 
@@ -73,7 +76,7 @@ def requests(monkeypatch: pytest.MonkeyPatch) -> Requests:
     return sent
 
 
-@pytest.mark.parametrize(("one", "other"), [(Client, AsyncClient), (Admin, AsyncAdmin)])
+@pytest.mark.parametrize(("one", "other"), [(Client, AsyncClient), (Admin, AsyncAdmin), (Webhooks, AsyncWebhooks)])
 def test_both_clients_have_the_same_methods_parameters_and_docs(one: type, other: type) -> None:
     assert methods(one).keys() == methods(other).keys()
     for name, method in methods(one).items():
@@ -85,7 +88,14 @@ def test_both_clients_have_the_same_methods_parameters_and_docs(one: type, other
         assert inspect.iscoroutinefunction(twin) != (name in ITERATED | PLAIN), name
 
 
-@pytest.mark.parametrize("name", [*sorted(methods(Client).keys() - OTHERWISE), *sorted(methods(Admin))])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *sorted(methods(Client).keys() - OTHERWISE),
+        *(f"admin.{name}" for name in sorted(methods(Admin))),
+        *(f"webhooks.{name}" for name in sorted(methods(Webhooks))),
+    ],
+)
 async def test_both_clients_send_the_same_request(name: str, requests: Requests) -> None:
     with Client("http://127.0.0.1:1") as client, suppress(NotFound):
         call(client, name, list)
@@ -97,9 +107,9 @@ async def test_both_clients_send_the_same_request(name: str, requests: Requests)
 
 
 def call(client: Client | AsyncClient, name: str, iterate: Callable[[Any], Any]) -> Any:  # as the method returns it
-    method = getattr(client, name, None) or getattr(client.admin, name)
+    method = attrgetter(name)(client)
     made = method(**{one: SAMPLES.get(one, one) for one in inspect.signature(method).parameters})
-    return iterate(made) if name in ITERATED else made
+    return iterate(made) if name.rpartition(".")[2] in ITERATED else made
 
 
 async def collect(made: Any) -> list[Any]:  # items of any kind

@@ -6,6 +6,7 @@ from fastapi import Request
 from pydantic import ValidationError
 
 from anabranch.api.answers.errors import InvalidRequest, Mistake, list_mistakes
+from anabranch.api.callbacks import move_callbacks
 from anabranch.api.requests import JobRequest, SubmitQuery
 from anabranch.canonical import Json
 from anabranch.contract.jobs import CheckedJob
@@ -19,6 +20,7 @@ PLACES = {"idempotency.key": "header.Idempotency-Key", "workflow.not_found": "wo
 
 def read_job(given: Mapping[str, Json], gateway: Gateway) -> JobRequest:
     """The job that a body asks for; if that can't be read, the workflow's mistakes are reported too."""
+    given = move_callbacks(given)
     try:
         return JobRequest.model_validate(given)
     except ValidationError as error:

@@ -38,6 +38,7 @@ from anabranch.api.routes import (
     platform,
     reference,
     uploads,
+    webhooks,
     workers,
     workflows,
 )
@@ -78,6 +79,7 @@ for _module in (
     handlers,
     workers,
     keys,
+    webhooks,
     database,
     health,
     metrics,

@@ -1,6 +1,7 @@
 """Path parameters of routes."""
 
 from typing import Annotated
+from uuid import UUID
 
 from fastapi import Path
 
@@ -8,6 +9,8 @@ from anabranch.engine.model import LimitKind
 
 __all__ = [
     "CollectionId",
+    "DeliveryId",
+    "EndpointId",
     "ErrorCode",
     "ItemId",
     "JobId",
@@ -35,4 +38,6 @@ Session = Annotated[
 KeyId = Annotated[str, Path(description="The id of a key, which is not secret: the part after `anb_`.")]
 CollectionId = Annotated[str, Path(max_length=63, pattern=r"^[^\x00-\x1f]+$", description="The id of a collection.")]
 ItemId = Annotated[str, Path(max_length=128, pattern=r"^[^\x00-\x1f]+$", description="The id of an item.")]
+EndpointId = Annotated[UUID, Path(description="The id of an endpoint.")]
+DeliveryId = Annotated[int, Path(ge=1, lt=2**63, description="The id of a delivery.")]
 ErrorCode = Annotated[str, Path(description="A code, as in a problem's `code`.")]

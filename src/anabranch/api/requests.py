@@ -3,12 +3,12 @@
 from datetime import timedelta
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, field_validator
-from pydantic_core import PydanticCustomError
+from pydantic import ConfigDict, Field
 
 from anabranch.access import LOCAL, KeyRequest, Scope
 from anabranch.api.labels import LabelPairs, Labels
 from anabranch.api.security.outer_middleware import CORRELATION_ID
+from anabranch.api.webhook_requests import CallbackRequest
 from anabranch.contract.jobs import TaskStatus
 from anabranch.engine.model import JobState
 from anabranch.strict_model import StrictModel
@@ -97,13 +97,9 @@ class JobRequest(StrictModel):
     correlation_id: str | None = Field(
         None, pattern=f"^{CORRELATION_ID}$", description="Overrides the header `X-Correlation-ID`."
     )
-    callbacks: None = Field(None, description="Not supported yet: must be null.")
-
-    @field_validator("callbacks", mode="before")
-    @classmethod
-    def _refuse_callbacks(cls, given: object) -> None:
-        if given is not None:
-            raise PydanticCustomError("not_supported", "Callbacks are not supported yet; poll the job's status instead")
+    callbacks: list[CallbackRequest] | None = Field(
+        None, max_length=20, description="Who is called when the job ends; no part of its identity."
+    )
 
 
 class CancelRequest(StrictModel):

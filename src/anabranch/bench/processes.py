@@ -113,6 +113,7 @@ def _variables(settings: Settings, url: str) -> Mapping[str, str]:
         "ANABRANCH_HOME": str(settings.home),
         "ANABRANCH_DATABASE_URL": url,
         "ANABRANCH_PLUGINS": ",".join(settings.plugins),
+        "ANABRANCH_CALLBACK_HOSTS": ",".join(settings.callback_hosts),
         "ANABRANCH_LOG_LEVEL": "warning",
     }
 

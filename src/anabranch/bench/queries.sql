@@ -124,3 +124,7 @@ select (pg_current_wal_insert_lsn() - '0/0')::bigint;
 -- name: sandbox_peak
 -- The memory that the calls of all attempts in a sandbox used at most, in MB.
 select max((t.metrics ->> 'sandbox_peak_mb')::integer) from app.traces t;
+
+-- name: announce
+-- Announce something to the endpoints of a platform.
+select app.announce(%(platform)s, %(subject)s, 'bench.sent', jsonb_build_object('n', %(n)s::integer), 'bench');

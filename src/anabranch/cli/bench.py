@@ -12,12 +12,13 @@ from anabranch.bench.measure import Bench
 from anabranch.bench.run import run_bench
 from anabranch.bench.tiles import run_tile_bench
 from anabranch.bench.vector import measure_vector
+from anabranch.bench.webhooks import run_webhook_bench
 from anabranch.cli.setup import prepare
 from anabranch.cli.stack.start import interrupt_on_signals
 from anabranch.cli.terminal.options import Json
 from anabranch.cli.terminal.output import print_json, print_line
 
-__all__ = ["chain", "cog", "fanout", "http", "ingest", "jobs", "rasters", "tiles", "vector"]
+__all__ = ["chain", "cog", "fanout", "http", "ingest", "jobs", "rasters", "tiles", "vector", "webhooks"]
 
 
 Workers = Annotated[int, typer.Option(min=1, max=64, help="Worker processes.")]
@@ -124,6 +125,15 @@ def tiles(
 ) -> None:
     """Measure tiles of 512 pixels through HTTP, over one connection and over eight, compared with plain titiler."""
     _run(lambda: run_tile_bench(size, rounds=rounds, peer=peer), json)
+
+
+def webhooks(
+    messages: Annotated[int, typer.Option(min=100, max=1_000_000, help="Messages to deliver at full speed.")] = 3_000,
+    database_url: DatabaseUrl = None,
+    json: Json = False,
+) -> None:
+    """Measure deliveries of webhooks to a local receiver, and their delay after the commit."""
+    _run(lambda: run_webhook_bench(database_url, messages), json)
 
 
 def cog(

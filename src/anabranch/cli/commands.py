@@ -67,6 +67,24 @@ COMMANDS: dict[str, str | tuple[str, str]] = {
     "keys create": ("keys:create", "Create a key and print it; it is shown only once."),
     "keys list": ("keys:list_keys", "List the keys, the newest first, without their secrets."),
     "keys revoke": ("keys:revoke", "Revoke a key permanently."),
+    "webhooks": "Add, test and remove endpoints of webhooks, and list and replay deliveries.",
+    "webhooks list": ("webhooks:list_webhooks", "List the endpoints, the newest first, without their secrets."),
+    "webhooks add": ("webhooks:add", "Add an endpoint and print its secret; it is shown only once."),
+    "webhooks remove": ("webhooks:remove", "Remove an endpoint with its deliveries and their log."),
+    "webhooks rotate": (
+        "webhooks:rotate",
+        "Replace the secret of an endpoint and print the new one; it is shown only once.",
+    ),
+    "webhooks test": ("webhooks:send_test", "Send a test message and wait for the result of its first call."),
+    "webhooks deliveries": (
+        "webhooks:deliveries",
+        "List deliveries, the newest first; those with status dead are dead letters.",
+    ),
+    "webhooks replay": ("webhooks:replay", "Deliver a message again, or all dead letters that fit."),
+    "webhooks listen": (
+        "webhooks:listen",
+        "Receive webhooks on this machine, verify their signatures, and print each as a line of JSON.",
+    ),
     "items": "List what is published, and replace, withdraw, restore or roll it back.",
     "items list": ("items.items:list_items", "List published items with the job and the handlers that made them."),
     "items show": (
@@ -206,6 +224,10 @@ COMMANDS: dict[str, str | tuple[str, str]] = {
     "bench tiles": (
         "bench:tiles",
         "Measure tiles of 512 pixels through HTTP, over one connection and over eight, compared with plain titiler.",
+    ),
+    "bench webhooks": (
+        "bench:webhooks",
+        "Measure deliveries of webhooks to a local receiver, and their delay after the commit.",
     ),
     "bench cog": ("bench:cog", "Measure the writing of a COG, compared with GDAL's COG driver on all cores."),
 }

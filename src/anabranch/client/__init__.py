@@ -27,7 +27,9 @@ from anabranch.contract.jobs import (
     Uploaded,
 )
 from anabranch.contract.stack import CheckedFunctions, Component, Health, Key, NewKey, Statistics, TableSize, TaskRow
+from anabranch.contract.webhooks import Delivery, DeliveryAttempt, DeliveryDetail, NewWebhook, Replayed, Webhook
 from anabranch.contract.workflows import Reloaded, Workflow, Workflows, WorkflowSummary
+from anabranch.webhook_signature import verify_webhook
 
 __all__ = [
     "Admin",
@@ -39,6 +41,9 @@ __all__ = [
     "Client",
     "Component",
     "DeadLetter",
+    "Delivery",
+    "DeliveryAttempt",
+    "DeliveryDetail",
     "Event",
     "Graph",
     "GraphEdge",
@@ -54,6 +59,7 @@ __all__ = [
     "Limit",
     "Log",
     "NewKey",
+    "NewWebhook",
     "Node",
     "NodeAgain",
     "NotAllowed",
@@ -65,6 +71,7 @@ __all__ = [
     "Queue",
     "Reloaded",
     "Replay",
+    "Replayed",
     "Retry",
     "SetLimit",
     "Statistics",
@@ -75,8 +82,10 @@ __all__ = [
     "TaskRow",
     "TimedOut",
     "Uploaded",
+    "Webhook",
     "Worker",
     "Workflow",
     "WorkflowSummary",
     "Workflows",
+    "verify_webhook",
 ]

@@ -20,6 +20,7 @@ from anabranch.client.platforms import AsyncPlatforms
 from anabranch.client.publishing import AsyncPublishing
 from anabranch.client.transport import AsyncTransport
 from anabranch.client.uploads import MAX_WHOLE_BYTES, upload_parts
+from anabranch.client.webhooks import AsyncWebhooks
 from anabranch.contract.answer import Page, read
 from anabranch.contract.catalog import Item, PublishedItem
 from anabranch.contract.control import (
@@ -65,6 +66,7 @@ class AsyncClient(AsyncPublishing):
         super().__init__(AsyncTransport(base_url, timeout, key))
         self.admin = AsyncAdmin(self._transport)
         self.platform = AsyncPlatforms(self._transport)
+        self.webhooks = AsyncWebhooks(self._transport)
 
     @property
     def base_url(self) -> str:
@@ -102,11 +104,13 @@ class AsyncClient(AsyncPublishing):
         labels: Mapping[str, str] | None = None,
         correlation_id: str | None = None,
         idempotency_key: str | None = None,
+        callbacks: "Sequence[Mapping[str, Json]]" = (),
     ) -> SubmittedJob:
         """Submit a job. It is retried while the server is unavailable, with one idempotency key: it is created once.
 
         The same workflow and parameters return the same job, which keeps the labels that it was created with. The key
-        is new for each call, unless you give your own to repeat a call of another process.
+        is new for each call, unless you give your own to repeat a call of another process. `callbacks` are called when
+        the job ends, each with at least `url` and `secret`.
         """
         steps = operations.submit(
             workflow,
@@ -116,6 +120,7 @@ class AsyncClient(AsyncPublishing):
             labels=labels,
             correlation_id=correlation_id,
             idempotency_key=idempotency_key,
+            callbacks=callbacks,
         )
         return await self._run(steps)
 

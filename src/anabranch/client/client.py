@@ -19,6 +19,7 @@ from anabranch.client.platforms import Platforms
 from anabranch.client.publishing import Publishing
 from anabranch.client.transport import Transport
 from anabranch.client.uploads import MAX_WHOLE_BYTES, upload_parts
+from anabranch.client.webhooks import Webhooks
 from anabranch.contract.answer import Page, read
 from anabranch.contract.catalog import Item, PublishedItem
 from anabranch.contract.control import (
@@ -67,6 +68,7 @@ class Client(Publishing):
         super().__init__(Transport(base_url, timeout, key))
         self.admin = Admin(self._transport)
         self.platform = Platforms(self._transport)
+        self.webhooks = Webhooks(self._transport)
 
     @property
     def base_url(self) -> str:
@@ -104,11 +106,13 @@ class Client(Publishing):
         labels: Mapping[str, str] | None = None,
         correlation_id: str | None = None,
         idempotency_key: str | None = None,
+        callbacks: "Sequence[Mapping[str, Json]]" = (),
     ) -> SubmittedJob:
         """Submit a job. It is retried while the server is unavailable, with one idempotency key: it is created once.
 
         The same workflow and parameters return the same job, which keeps the labels that it was created with. The key
-        is new for each call, unless you give your own to repeat a call of another process.
+        is new for each call, unless you give your own to repeat a call of another process. `callbacks` are called when
+        the job ends, each with at least `url` and `secret`.
         """
         steps = operations.submit(
             workflow,
@@ -118,6 +122,7 @@ class Client(Publishing):
             labels=labels,
             correlation_id=correlation_id,
             idempotency_key=idempotency_key,
+            callbacks=callbacks,
         )
         return self._run(steps)
 

@@ -97,9 +97,15 @@ def job_body(
     priority: int | None = None,
     labels: Mapping[str, str] | None = None,
     correlation_id: str | None = None,
+    callbacks: "Sequence[Mapping[str, Json]]" = (),
 ) -> dict[str, object]:
     """The body of a submission; what is not given is left out."""
-    given = {"priority": priority, "labels": dict(labels) if labels else None, "correlation_id": correlation_id}
+    given = {
+        "priority": priority,
+        "labels": dict(labels) if labels else None,
+        "correlation_id": correlation_id,
+        "callbacks": [dict(callback) for callback in callbacks] or None,
+    }
     wanted = {name: value for name, value in given.items() if value is not None}
     return {"workflow": workflow, "parameters": dict(parameters or {}), **wanted}
 
@@ -113,9 +119,12 @@ def submit(
     labels: Mapping[str, str] | None,
     correlation_id: str | None,
     idempotency_key: str | None,
+    callbacks: "Sequence[Mapping[str, Json]]" = (),
 ) -> Steps[SubmittedJob]:
     """Submit a job, with one idempotency key for all attempts."""
-    given = job_body(workflow, parameters, priority=priority, labels=labels, correlation_id=correlation_id)
+    given = job_body(
+        workflow, parameters, priority=priority, labels=labels, correlation_id=correlation_id, callbacks=callbacks
+    )
     body = encode_body({**given, "rerun": rerun})
     key = _fresh_key() if idempotency_key is None else idempotency_key
     call = Call(partial(read, SubmittedJob), "POST", "/api/jobs", body=body, key=key)

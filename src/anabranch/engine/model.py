@@ -139,6 +139,7 @@ class Job:
     started_at: datetime | None
     finished_at: datetime | None
     parent: int | None
+    watched: bool
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,13 @@
 """The orchestrator: takes free advance rights, and runs the sweeper and retention."""
 
 import asyncio
+from collections.abc import Callable, Coroutine, Sequence
 from datetime import timedelta
 
 import structlog
 
 from anabranch.engine.advancing.advancer import Advancer
+from anabranch.engine.model import SessionId
 from anabranch.engine.ports import SessionGone, Store
 from anabranch.engine.sessions.live_session import LiveSession
 from anabranch.engine.sweeping.retention import Purge, Retention
@@ -17,19 +19,30 @@ __all__ = ["Orchestrator"]
 
 log = structlog.get_logger()
 POLL_INTERVAL = timedelta(seconds=1)
+Duty = Callable[[SessionId], Coroutine[None, None, None]]
 
 
 class Orchestrator:
     """Takes advance rights that no process holds; sweeps and purges in background tasks."""
 
     def __init__(
-        self, store: Store, results: Results, purge: Purge, *, sweep_every: timedelta = SWEEP_INTERVAL
+        self,
+        store: Store,
+        results: Results,
+        purge: Purge,
+        *,
+        sweep_every: timedelta = SWEEP_INTERVAL,
+        duties: Sequence[Duty] = (),
     ) -> None:
-        """On this store; large results are brought back from where they were put aside."""
+        """On this store; large results are brought back from where they were put aside.
+
+        Other `duties` run beside its own until they are cancelled.
+        """
         self._store = store
         self._results = results
         self._purge = purge
         self._sweep_every = sweep_every
+        self._duties = duties
 
     async def serve(self, live: LiveSession, stop: asyncio.Event) -> None:
         """Run until asked to stop; SessionGone when the session was lost."""
@@ -38,6 +51,7 @@ class Orchestrator:
         duties = [
             asyncio.create_task(retention.run(self._purge), name="retention"),
             asyncio.create_task(sweeper.run(), name="sweeper"),
+            *(asyncio.create_task(duty(live.session)) for duty in self._duties),
         ]
         try:
             await self._serve(live, sweeper, stop)

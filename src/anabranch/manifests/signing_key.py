@@ -1,12 +1,11 @@
 """The key that signs manifests: a file of the home."""
 
-import os
-import tempfile
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from anabranch.errors import InputError, Unavailable
+from anabranch.key_file import make_key_file, replace_key_file
 
 if TYPE_CHECKING:  # imported where a key is used: few processes do
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -34,7 +33,7 @@ class SigningKey:
         except FileNotFoundError:
             pass
         try:
-            _make_file(file)
+            make_key_file(file, _make_private_key)
             return cls._read(file)
         except OSError as error:
             raise Unavailable(
@@ -46,8 +45,7 @@ class SigningKey:
     @classmethod
     def replace(cls, file: Path) -> "SigningKey":
         """Put a new key in the place of the one in the file."""
-        made = _make_beside(file)
-        made.replace(file)
+        replace_key_file(file, _make_private_key)
         return cls._read(file)
 
     @classmethod
@@ -100,30 +98,11 @@ def _write_public_key(public: "Ed25519PublicKey") -> str:
     return public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
 
 
-def _make_file(file: Path) -> None:
-    """Make the file whole, or leave the one that another process made first."""
-    made = _make_beside(file)
-    try:
-        os.link(made, file)
-    except FileExistsError:
-        pass
-    finally:
-        made.unlink()
-
-
-def _make_beside(file: Path) -> Path:
-    """A new key in a file of its own beside another, readable by its user only."""
+def _make_private_key() -> bytes:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-    private = Ed25519PrivateKey.generate()
-    file.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}-")
-    with os.fdopen(descriptor, "wb") as opened:
-        opened.write(private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
-        opened.flush()
-        os.fsync(opened.fileno())
-    return Path(name)
+    return Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
 
 
 def _unusable(file: Path, reason: str) -> Unavailable:

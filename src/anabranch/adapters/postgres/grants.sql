@@ -5,11 +5,14 @@ grant usage on schema app to anabranch_app, anabranch_reader, anabranch_handler,
 
 revoke all on all tables in schema app from public, anabranch_app, anabranch_reader, anabranch_handler, anabranch_geo, anabranch_features;
 grant select on all tables in schema app to anabranch_reader;
--- The hash of a key's secret is nobody's to read.
+-- The hash of a key's secret is nobody's to read, nor is a sealed one.
 do $$
 begin
     if to_regclass('app.keys') is not null then
         revoke all on app.keys from anabranch_reader;
+    end if;
+    if to_regclass('app.webhook_endpoints') is not null then
+        revoke all on app.webhook_endpoints from anabranch_reader;
     end if;
 end;
 $$;
@@ -39,13 +42,13 @@ declare
 begin
     for _routine in
         select p.oid::regprocedure as name, p.provolatile <> 'v' as reads, p.proname = any('{
-                   act_on_publications, add_event, answer_reports, count_endings, create_layer_table,
-                   drop_layer_table, end_wait, end_waits, expire_sessions, find_room, fold_running, follow_job, free_held,
-                   keep_lane, keep_same, lock_catalog, lock_collection, lock_key, lock_lane, lock_objects, lock_running,
-                   make_right, next_place, note_kept, open_lane, open_wait, rebuild_items, record, record_collection,
-                   record_visibility, release, remove_claims, remove_due, replace_view, ripen, save_turn, set_job,
-                   set_node, show_items,
-                   show_tables, take_due, tick, try_again, watch}') as part,
+                   act_on_publications, add_event, announce, announce_job, answer_reports, count_endings,
+                   create_layer_table, drop_layer_table, end_wait, end_waits, expire_sessions, find_room, fold_running,
+                   follow_job, free_held, job_moved, keep_lane, keep_same, lock_catalog, lock_collection, lock_deliveries,
+                   lock_key, lock_lane, lock_objects, lock_running, make_right, next_place, note_kept, open_lane,
+                   open_wait, ready_next, rebuild_items, record, record_collection, record_visibility, release,
+                   remove_claims, remove_due, replace_view, ring_deliverer, ripen, save_turn, set_job, set_node,
+                   show_items, show_tables, take_due, tick, try_again, watch, watch_job}') as part,
                p.proname = any('{
                    adopt_table, begin_chunk, change_items, ensure_collection, find_adopted, find_asset, find_foreign,
                    find_layer,

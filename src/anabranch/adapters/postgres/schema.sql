@@ -14,6 +14,8 @@ create type app.processing_status as enum ('queued', 'processing', 'completed', 
 create type app.approval_status as enum ('pending_review', 'approved', 'rejected', 'revoked', 'expired');
 create type app.clearance as enum ('uncleared', 'internal', 'public');
 create type app.approval_policy as enum ('none', 'one_approver', 'other_approver');
+create type app.webhook_format as enum ('standard', 'cloudevents');
+create type app.delivery_state as enum ('pending', 'delivered', 'dead');
 
 -- An attempt that a batch of reports ends, between the statements that do so.
 create type app.ending as (
@@ -31,6 +33,7 @@ create table app.workflows (
     parts text[] not null default '{}'
 );
 
+-- watched: somebody is notified when its state changes.
 create table app.jobs (
     id bigint generated always as identity primary key,
     job_id text collate "C" not null unique,
@@ -51,6 +54,7 @@ create table app.jobs (
     started_at timestamptz,
     finished_at timestamptz,
     parent bigint,
+    watched boolean not null default false,
     unique (identity, ordinal)
 );
 
@@ -691,11 +695,6 @@ create table app.layer_names (
 
 create index layer_names_key on app.layer_names (kind, key);
 
--- Jobs whose state somebody follows: app.job_moved. A table of its own: processes of earlier releases read whole rows of jobs.
-create table app.watched_jobs (
-    job bigint primary key references app.jobs on delete cascade
-);
-
 -- Partner systems. An asset is known by its required references, a release by version_ref too (P1); workflows: {data type:
 -- workflow, …}. One that is retired takes no more orders, and keeps its assets (P8). The tables of platforms have row level
 -- security: see app.see.
@@ -825,3 +824,95 @@ begin
     end loop;
 end;
 $$;
+-- Where a platform wants to be called. Secrets are sealed by a key that the database never sees (S5); former_secret signs
+-- beside the newest until former_until. listed: false for a callback, whose id follows from what it is. authority: scheme,
+-- host and port. number: in which order they are listed. failures: how many in a row; open_until: until then its breaker lets nothing through. retries: fewer than
+-- the usual ones.
+create table app.webhook_endpoints (
+    id uuid primary key,
+    number bigint generated always as identity,
+    platform text collate "C" not null,
+    listed boolean not null,
+    url text not null,
+    authority text not null,
+    events text[] not null,
+    format app.webhook_format not null,
+    description text not null,
+    active boolean not null,
+    secret bytea not null,
+    former_secret bytea,
+    former_until timestamptz,
+    timeout_seconds integer not null check (timeout_seconds between 1 and 60),
+    retries integer not null check (retries between 0 and 10),
+    failures integer not null default 0,
+    open_until timestamptz,
+    disabled_reason text,
+    made_at timestamptz not null,
+    made_by text not null,
+    changed_at timestamptz not null
+);
+
+create index webhook_endpoints_platform on app.webhook_endpoints (platform, number) where listed;
+create index webhook_endpoints_callbacks on app.webhook_endpoints (changed_at) where not listed;
+
+-- Who is called for one subject only: a job, by its id.
+create table app.webhook_callbacks (
+    subject text collate "C" not null,
+    endpoint uuid not null references app.webhook_endpoints on delete cascade,
+    primary key (subject, endpoint)
+);
+
+create index webhook_callbacks_endpoint on app.webhook_callbacks (endpoint);
+
+-- The outbox: written by the transaction that changed something (P9). Order is kept for a subject.
+create table app.webhook_messages (
+    id uuid primary key,
+    platform text collate "C" not null,
+    subject text collate "C" not null,
+    event text collate "C" not null,
+    data jsonb not null,
+    correlation_id text not null,
+    made_at timestamptz not null
+);
+
+-- A message for an endpoint. ready: no earlier delivery of its endpoint and subject is open; null: nobody has looked yet.
+-- session: who is calling now. attempts: how many calls were made; tries: those since it was made or replayed. give_up_at: when it is a dead letter though it could not be tried.
+create table app.webhook_deliveries (
+    id bigint generated always as identity primary key,
+    message uuid not null references app.webhook_messages,
+    endpoint uuid not null references app.webhook_endpoints on delete cascade,
+    subject text collate "C" not null,
+    state app.delivery_state not null,
+    ready boolean,
+    attempts integer not null default 0,
+    tries integer not null default 0,
+    due_at timestamptz not null,
+    give_up_at timestamptz not null,
+    session bigint,
+    status integer,
+    error text,
+    ended_at timestamptz
+) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
+
+create index webhook_deliveries_message on app.webhook_deliveries (message);
+create index webhook_deliveries_endpoint on app.webhook_deliveries (endpoint, id);
+create index webhook_deliveries_state on app.webhook_deliveries (state, id);
+create index webhook_deliveries_new on app.webhook_deliveries (id) where state = 'pending' and ready is null;
+create index webhook_deliveries_open on app.webhook_deliveries (endpoint, subject, id) where state = 'pending';
+create index webhook_deliveries_due on app.webhook_deliveries (endpoint, due_at, id)
+    where state = 'pending' and ready and session is null;
+create index webhook_deliveries_taken on app.webhook_deliveries (session) where session is not null;
+create index webhook_deliveries_give_up on app.webhook_deliveries (give_up_at) where state = 'pending';
+create index webhook_deliveries_ended on app.webhook_deliveries (ended_at) where ended_at is not null;
+
+-- The log: every call that was made. response: the first bytes of the answer.
+create table app.webhook_attempts (
+    delivery bigint not null references app.webhook_deliveries on delete cascade,
+    attempt integer not null,
+    at timestamptz not null,
+    seconds real not null,
+    status integer,
+    error text,
+    response text,
+    primary key (delivery, attempt)
+);

@@ -1,7 +1,7 @@
 """OGC API - Processes 1.0 below `/ogc`: each route calls what a route of our own calls, and answers in its form."""
 
 from collections.abc import Callable, Coroutine
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import structlog
 from fastapi import APIRouter, Header, Query, Request, Response
@@ -12,6 +12,7 @@ from pydantic import Field
 from anabranch.access import Scope
 from anabranch.api.answers.errors import respond
 from anabranch.api.body import JsonBody, check_body
+from anabranch.api.callbacks import move_callbacks, read_callbacks, seal_callbacks
 from anabranch.api.deps import CurrentCaller, CurrentGateway, CurrentLimits, needs, read_key
 from anabranch.api.job_bodies import find_all_mistakes
 from anabranch.api.ogc.build import (
@@ -163,8 +164,17 @@ async def execute_process(
         raise find_all_mistakes(
             lambda: _check_execution(given, process_id, gateway), lambda: read_key(request)
         ) from error
-    parameters = read_inputs(wanted.inputs)
-    order = Order(process_id, parameters, caller.scope, caller.correlation_id, key=key, by=caller.name)
+    moved = move_callbacks({"parameters": read_inputs(wanted.inputs)})
+    callbacks = await seal_callbacks(gateway, caller.scope, read_callbacks(moved))
+    order = Order(
+        process_id,
+        cast(JsonObject, moved["parameters"]),
+        caller.scope,
+        caller.correlation_id,
+        key=key,
+        by=caller.name,
+        callbacks=callbacks,
+    )
     submitted = await accept_job(gateway, limits, caller.principal, order)
     links = Links(request)
     response.headers["Location"] = links.job(submitted.job_id, wanted.response).href

@@ -12,6 +12,7 @@ from fastapi import APIRouter, Request, Response
 from anabranch.access import Scope
 from anabranch.api.answers.errors import describe
 from anabranch.api.body import check_media_type, parse_object, too_large
+from anabranch.api.callbacks import seal_callbacks
 from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway, CurrentLimits, CurrentSettings, GivenKey, needs
 from anabranch.api.job_bodies import read_job
 from anabranch.api.openapi.declare import body, keyed, problems
@@ -99,7 +100,7 @@ class _Bulk:
 
     async def _submit(self, lines: Sequence[Line]) -> list[Submitted | AnabranchError]:
         with self.limits.counting_jobs(self.caller.principal) as count:
-            read = [self._read(line) for line in lines]
+            read = [await self._read(line) for line in lines]
             made = iter(await self._hand_in([order for order in read if isinstance(order, Order)], count))
             answers = [next(made) if isinstance(order, Order) else order for order in read]
             count.made = created = sum(isinstance(answer, Submitted) and answer.is_new for answer in answers)
@@ -116,12 +117,13 @@ class _Bulk:
         except AnabranchError as error:  # the answer has begun: it can only be reported in the lines
             return [error] * len(orders)
 
-    def _read(self, line: Line) -> Order | AnabranchError:
+    async def _read(self, line: Line) -> Order | AnabranchError:
         try:
             if line.text is None:
                 raise too_large(self.longest, "ANABRANCH_MAX_BODY_BYTES", what="the line")
             wanted = read_job(parse_object(line.text), self.gateway)
-        except InputError as error:
+            callbacks = await seal_callbacks(self.gateway, self.caller.scope, wanted.callbacks)
+        except AnabranchError as error:
             return error
         return Order(
             wanted.workflow,
@@ -134,6 +136,7 @@ class _Bulk:
             None if self.key is None else f"{self.key}\n{line.number}",
             self.caller.name,
             wanted.labels,
+            callbacks,
         )
 
     def _write(self, line: Line, answer: Submitted | AnabranchError) -> bytes:

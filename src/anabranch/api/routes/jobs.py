@@ -1,7 +1,7 @@
 """Submit, list and show jobs."""
 
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, cast
 
 import structlog
 from fastapi import APIRouter, Query, Request, Response
@@ -10,6 +10,7 @@ from anabranch.access import Scope
 from anabranch.api.answers.build import build_job, build_page, build_submitted, build_summary, build_task, to_text
 from anabranch.api.answers.etags import IfNoneMatch, allow_caching, not_modified, returns_cacheable
 from anabranch.api.body import JsonBody
+from anabranch.api.callbacks import check_callbacks, move_callbacks, read_callbacks, seal_callbacks
 from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway, CurrentLimits, needs, read_key
 from anabranch.api.job_bodies import check_job, find_all_mistakes, read_job, read_submit_query
 from anabranch.api.openapi.declare import (
@@ -27,6 +28,7 @@ from anabranch.api.paths import JobId, WorkflowId
 from anabranch.api.requests import JobRequest, JobsQuery, SubmitQuery, TasksQuery
 from anabranch.api.security.limits import Limits
 from anabranch.api.submission import accept_job
+from anabranch.canonical import JsonObject
 from anabranch.contract.answer import Page
 from anabranch.contract.jobs import CheckedJob, JobStatus, JobSummary, SubmittedJob, Task
 from anabranch.engine.model import TERMINAL_STATES
@@ -61,16 +63,23 @@ async def submit_parameters(
     request: Request,
 ) -> Response:
     """Submit a job; the body holds its parameters. The same workflow and parameters return the same job."""
+    moved = move_callbacks({"parameters": parameters})
+    moved_parameters = cast(JsonObject, moved["parameters"])
     try:
         query, key = read_submit_query(request), read_key(request)
     except InputError as error:
         raise find_all_mistakes(
             lambda: read_submit_query(request),
             lambda: read_key(request),
-            lambda: gateway.declaration(job_type).check(parameters),
+            lambda: gateway.declaration(job_type).check(moved_parameters),
         ) from error
     wanted = JobRequest.model_construct(
-        workflow=job_type, parameters=parameters, priority=query.priority, rerun=query.rerun, labels=query.labels
+        workflow=job_type,
+        parameters=moved_parameters,
+        priority=query.priority,
+        rerun=query.rerun,
+        labels=query.labels,
+        callbacks=read_callbacks(moved),
     )
     return await submit_wanted(gateway, limits, caller, wanted, key)
 
@@ -107,9 +116,11 @@ async def submit_job(
     dependencies=[needs(Scope.SUBMIT)],
     **takes(JobRequest, "workflow.not_found", "job.parameters", "node.count"),
 )
-async def validate_job(given: JsonBody, gateway: CurrentGateway) -> CheckedJob:
+async def validate_job(given: JsonBody, caller: CurrentCaller, gateway: CurrentGateway) -> CheckedJob:
     """Check a job without submitting it: the body of a submission; every mistake in it is reported at once."""
-    return check_job(given, gateway)
+    checked = check_job(given, gateway)
+    await check_callbacks(gateway, caller.scope, read_job(given, gateway).callbacks)
+    return checked
 
 
 @router.get("", dependencies=[needs(Scope.READ)], responses=problems(*JOB_CODES))
@@ -184,6 +195,7 @@ async def submit_wanted(
         key,
         caller.name,
         wanted.labels,
+        await seal_callbacks(gateway, caller.scope, wanted.callbacks),
     )
     submitted = await accept_job(gateway, limits, caller.principal, order)
     # As it is: the framework would check and copy it once more, and this is the busiest route.

@@ -42,13 +42,14 @@ class Order:
     key: str | None = None
     by: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
+    callbacks: tuple[JsonObject, ...] = ()
 
     def named(self, keep: timedelta) -> IdempotencyKey | None:
         """Its idempotency key, if it has one, with the hash of the request.
 
         That is what the caller said and not what the workflow made of it: with a new default or without the workflow,
-        the same request is still the same. How it was written is left out, and so are its labels, its correlation id
-        and who asks.
+        the same request is still the same. How it was written is left out, and so are its labels, its callbacks, its
+        correlation id and who asks.
         """
         if self.key is None:
             return None
@@ -61,7 +62,7 @@ class Submission:
     """A job to create; one that `begins` is started in the same commit, where that can be.
 
     `parts` are the workflows that child jobs of it will run; `by` is who submits it, if it isn't another job. Its
-    `labels` are no part of its identity.
+    `labels` are no part of its identity, nor are its `callbacks`, which only the store reads.
     """
 
     workflow: Workflow
@@ -75,6 +76,7 @@ class Submission:
     parts: tuple[Workflow, ...] = ()
     by: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
+    callbacks: tuple[JsonObject, ...] = ()
 
     @cached_property
     def parameters_text(self) -> str:

@@ -75,4 +75,5 @@ class Submitter:
             parts=declared.parts,
             by=order.by,
             labels=order.labels,
+            callbacks=order.callbacks,
         ).sound()

@@ -5,10 +5,6 @@ create type app.approval_status as enum ('pending_review', 'approved', 'rejected
 create type app.clearance as enum ('uncleared', 'internal', 'public');
 create type app.approval_policy as enum ('none', 'one_approver', 'other_approver');
 
-create table app.watched_jobs (
-    job bigint primary key references app.jobs on delete cascade
-);
-
 create table app.platforms (
     id text collate "C" primary key check (id ~ '^[a-z][a-z0-9_-]{0,39}$'),
     title text not null,

@@ -98,6 +98,8 @@ def _submission(place: int, submission: Submission) -> str:
         given.update(key=key.text, request=key.request, keep=f"{key.keep.total_seconds()} s")
     if submission.labels:
         given["labels"] = dict(submission.labels)
+    if submission.callbacks:
+        given["callbacks"] = list(submission.callbacks)
     if submission.first_transitions is not None:
         given["start"] = [write_change(transition) for transition in submission.first_transitions]
     return f'{encode(given)[:-1]},"parameters":{submission.parameters_text}}}'

@@ -33,6 +33,7 @@ from anabranch.adapters.postgres.store.rows import (
     write_reports,
 )
 from anabranch.adapters.postgres.store.sweep import LAST_LANE, PostgresSweep
+from anabranch.adapters.postgres.store.webhooks import PostgresOutbox, PostgresWebhooks
 from anabranch.canonical import JsonObject, encode
 from anabranch.contract.control import Limit
 from anabranch.engine.advancing.json_array import Items
@@ -128,6 +129,14 @@ class PostgresStore:
     def platforms(self) -> PostgresPlatforms:
         """The platforms of the same database, over the same connections."""
         return PostgresPlatforms(self._database)
+
+    def webhooks(self) -> PostgresWebhooks:
+        """The endpoints of webhooks, over the same connections."""
+        return PostgresWebhooks(self._database)
+
+    def outbox(self) -> PostgresOutbox:
+        """The deliveries of webhooks, over the same connections, and two more for the doorbell."""
+        return PostgresOutbox(self._database)
 
     def retention(self) -> PostgresRetention:
         """The store of retention, over the same connections."""

@@ -39,9 +39,14 @@ begin
                finished_at = _job.finished_at
          where v.release_id = _r.release_id and v.revision = _r.revision;
         if (_status, _approval) is distinct from (_r.processing_status, _r.approval_status) then
-            perform app.record(_r.platform, 'job ' || _job.job_id, 'revision.moved', _r.asset_id, _r.release_id, _r.revision, null,
-                               jsonb_build_object('processing_status', _status, 'approval_status', _approval),
-                               _job.correlation_id);
+            perform app.record(
+                _r.platform, 'job ' || _job.job_id,
+                case when _approval <> _r.approval_status then 'release.' || _approval
+                     when _status = 'completed' then 'release.processed'
+                     when _status = 'failed' then 'release.failed'
+                     else 'revision.moved' end,
+                _r.asset_id, _r.release_id, _r.revision, null,
+                jsonb_build_object('processing_status', _status, 'approval_status', _approval), _job.correlation_id);
         end if;
     end if;
     perform app.see(_before);

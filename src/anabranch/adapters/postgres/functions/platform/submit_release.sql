@@ -66,7 +66,9 @@ begin
       from app.submit_batch(_session, _workflows, _submissions) s;
     update app.revisions r set job_id = submit_release.job_id
      where r.release_id = _o.release_id and r.revision = submit_release.revision;
-    insert into app.watched_jobs (job) select j.id from app.jobs j where j.job_id = submit_release.job_id;
+    -- The revision follows its job from here on: this calls app.job_moved, though the job may have been watched before.
+    update app.jobs j set watched = false where j.job_id = submit_release.job_id;
+    update app.jobs j set watched = true where j.job_id = submit_release.job_id;
     insert into app.requests (platform, asset_id, release_id, revision, body, made_by, correlation_id, made_at)
     values (_o.platform, _o.asset_id, _o.release_id, submit_release.revision, _o.body, _o.actor, _o.correlation_id, app.now())
     returning requests.request_id into submit_release.request_id;

@@ -6,12 +6,13 @@
 -- belongs to another request (E15).
 -- The job's id is the hash of _head, the ordinal and _tail: canonical JSON cut where the ordinal stands. A definition
 -- that is stored already may be left out. _by: who submits it, which its first event names (P7); null where a job does.
--- _labels: {name: value, …} of a new job; one that exists keeps its own. _parent: the job that it runs for.
+-- _labels: {name: value, …} of a new job; one that exists keeps its own. _parent: the job that it runs for. _callbacks: who
+-- is called when it ends, as app.watch_job takes them, also for a job that exists.
 create function app.submit(
     _head text, _tail text, _scope text, _workflow text, _hash text, _definition jsonb, _nodes text[],
     _parameters jsonb, _priority smallint, _rerun boolean, _correlation_id text, _session bigint,
     _key text default null, _request text default null, _keep interval default null, _start jsonb default null,
-    _by text default null, _labels jsonb default null, _parent bigint default null
+    _by text default null, _labels jsonb default null, _callbacks jsonb default null, _parent bigint default null
 ) returns table (job_id text, state app.job_state, created boolean, replayed boolean, rights bigint[], failed_before text)
 language plpgsql as $$
 declare
@@ -27,6 +28,9 @@ begin
         perform app.lock_key(_scope, _key);
         return query select k.job_id, k.state, k.created, true, '{}'::bigint[], null from app.recall(_scope, _key, _request) k;
         if found then
+            if _callbacks is not null then
+                perform app.watch_job(k.job_id, _scope, _callbacks, _by) from app.recall(_scope, _key, _request) k;
+            end if;
             return;
         end if;
     end if;
@@ -49,9 +53,10 @@ begin
         insert into app.workflows (hash, workflow, definition, created_at)
         select _hash, _workflow, _definition, app.now() where _definition is not null on conflict do nothing;
         insert into app.jobs (job_id, identity, ordinal, scope, workflow, workflow_hash, parameters, priority,
-                              state, generation, correlation_id, last_event, created_at, parent)
+                              state, generation, correlation_id, last_event, created_at, parent, watched)
         values (encode(sha256(convert_to(_head || _ordinal || _tail, 'UTF8')), 'hex'), _identity, _ordinal, _scope,
-                _workflow, _hash, _parameters, _priority, 'pending', 0, _correlation_id, 1, app.now(), _parent)
+                _workflow, _hash, _parameters, _priority, 'pending', 0, _correlation_id, 1, app.now(), _parent,
+                exists (select from app.webhook_endpoints e where e.listed and e.active and e.platform = _scope))
         on conflict do nothing
         returning id into _job;
         exit when _job is not null;
@@ -82,6 +87,9 @@ begin
         on conflict on constraint idempotency_keys_pkey do update  -- it has expired, or it would have been recalled
            set request = excluded.request, job_id = excluded.job_id, state = excluded.state,
                created = excluded.created, expires_at = excluded.expires_at;
+    end if;
+    if _callbacks is not null then
+        perform app.watch_job(_newest.job_id, _scope, _callbacks, _by);
     end if;
     return query select _newest.job_id, _newest.state, submit.created, submit.replayed, submit.rights,
                         submit.failed_before;

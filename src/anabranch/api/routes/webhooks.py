@@ -1,0 +1,163 @@
+"""Endpoints of webhooks and the deliveries to them."""
+
+from typing import Annotated
+
+import structlog
+from fastapi import APIRouter, Query
+
+from anabranch.access import Scope
+from anabranch.api.answers.build import page_links
+from anabranch.api.body import JsonBody, check_body
+from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway, needs
+from anabranch.api.openapi.declare import BODY_CODES, body, problems
+from anabranch.api.paths import DeliveryId, EndpointId
+from anabranch.api.webhook_requests import (
+    AddWebhookRequest,
+    ChangeWebhookRequest,
+    DeliveriesQuery,
+    ReplayDeliveriesRequest,
+    RotateSecretRequest,
+    WebhooksQuery,
+)
+from anabranch.contract.answer import Page
+from anabranch.contract.webhooks import Delivery, DeliveryDetail, NewWebhook, Replayed, Webhook
+from anabranch.errors import AnabranchError
+
+__all__ = ["router"]
+
+log = structlog.get_logger()
+router = APIRouter(prefix="/api/webhooks", tags=["webhooks"])
+READ, OPERATE = needs(Scope.READ), needs(Scope.OPERATE)
+ENDPOINT_CODES = ("webhook.not_found",)
+URL_CODES = (*BODY_CODES, "outbound.url", "webhook.secret", "webhook.key")
+
+
+@router.post(
+    "",
+    dependencies=[OPERATE],
+    status_code=201,
+    responses=problems(*URL_CODES),
+    openapi_extra=body(AddWebhookRequest, required=True),
+)
+async def add_webhook(given: JsonBody, caller: CurrentCaller, gateway: CurrentGateway) -> NewWebhook:
+    """Add an endpoint. Only this response contains its secret."""
+    wanted = check_body(AddWebhookRequest, given)
+    platform = wanted.platform or caller.scope
+    if _platform_seen(caller) not in (None, platform):
+        raise AnabranchError("auth.forbidden", "an endpoint of another platform needs the scope admin")
+    secret = wanted.secret.get_secret_value() if wanted.secret else None
+    made = await gateway.webhooks.add(platform, wanted.wanted, secret, caller.name)
+    log.info("webhook.added", endpoint=made.id, platform=platform)
+    return made
+
+
+@router.get("", dependencies=[READ], responses=problems())
+async def list_webhooks(
+    query: Annotated[WebhooksQuery, Query()], caller: CurrentCaller, gateway: CurrentGateway
+) -> Page[Webhook]:
+    """Endpoints, the newest first; callbacks of jobs are not among them."""
+    platform = _platform_seen(caller)
+    page = await gateway.webhooks.store.list_endpoints(platform, limit=query.limit, before=query.before)
+    return Page(page.items, page.next, page_links("before", page.next))
+
+
+@router.get("/deliveries", dependencies=[READ], responses=problems())
+async def list_deliveries(
+    query: Annotated[DeliveriesQuery, Query()], caller: CurrentCaller, gateway: CurrentGateway
+) -> Page[Delivery]:
+    """Deliveries, the newest first, also those to callbacks of jobs."""
+    page = await gateway.webhooks.store.deliveries(
+        _platform_seen(caller), query.wanted, limit=query.limit, before=query.before
+    )
+    return Page(page.items, page.next, page_links("before", page.next))
+
+
+@router.get("/deliveries/{delivery_id}", dependencies=[READ], responses=problems("webhook.delivery_not_found"))
+async def show_delivery(delivery_id: DeliveryId, caller: CurrentCaller, gateway: CurrentGateway) -> DeliveryDetail:
+    """A delivery with its calls."""
+    return await gateway.webhooks.store.delivery(_platform_seen(caller), delivery_id)
+
+
+@router.post(
+    "/deliveries/{delivery_id}/replay",
+    dependencies=[OPERATE],
+    status_code=202,
+    responses=problems("webhook.delivery_not_found"),
+)
+async def replay_delivery(delivery_id: DeliveryId, caller: CurrentCaller, gateway: CurrentGateway) -> DeliveryDetail:
+    """Deliver a message again, under the same `webhook-id`; one that is pending stays as it is."""
+    return await gateway.webhooks.store.replay_one(_platform_seen(caller), delivery_id)
+
+
+@router.post(
+    "/deliveries/replay",
+    dependencies=[OPERATE],
+    status_code=202,
+    responses=problems(*BODY_CODES),
+    openapi_extra=body(ReplayDeliveriesRequest, required=False),
+)
+async def replay_deliveries(given: JsonBody, caller: CurrentCaller, gateway: CurrentGateway) -> Replayed:
+    """Replay dead letters, the oldest first."""
+    wanted = check_body(ReplayDeliveriesRequest, given)
+    replayed = await gateway.webhooks.store.replay(_platform_seen(caller), wanted.wanted, wanted.limit)
+    return Replayed(tuple(map(str, replayed)))
+
+
+@router.get("/{endpoint_id}", dependencies=[READ], responses=problems(*ENDPOINT_CODES))
+async def show_webhook(endpoint_id: EndpointId, caller: CurrentCaller, gateway: CurrentGateway) -> Webhook:
+    """An endpoint."""
+    return await gateway.webhooks.store.get(_platform_seen(caller), endpoint_id)
+
+
+@router.patch(
+    "/{endpoint_id}",
+    dependencies=[OPERATE],
+    responses=problems(*ENDPOINT_CODES, *URL_CODES),
+    openapi_extra=body(ChangeWebhookRequest, required=True),
+)
+async def change_webhook(
+    endpoint_id: EndpointId, given: JsonBody, caller: CurrentCaller, gateway: CurrentGateway
+) -> Webhook:
+    """Change an endpoint; what is not given stays."""
+    change = check_body(ChangeWebhookRequest, given).change
+    return await gateway.webhooks.change(_platform_seen(caller), endpoint_id, change)
+
+
+@router.delete("/{endpoint_id}", dependencies=[OPERATE], responses=problems(*ENDPOINT_CODES))
+async def remove_webhook(endpoint_id: EndpointId, caller: CurrentCaller, gateway: CurrentGateway) -> Webhook:
+    """Remove an endpoint with its deliveries and their log; the answer is what it was."""
+    removed = await gateway.webhooks.store.get(_platform_seen(caller), endpoint_id)
+    await gateway.webhooks.store.remove(_platform_seen(caller), endpoint_id)
+    log.info("webhook.removed", endpoint=removed.id, platform=removed.platform)
+    return removed
+
+
+@router.post(
+    "/{endpoint_id}/rotate",
+    dependencies=[OPERATE],
+    responses=problems(*ENDPOINT_CODES, *URL_CODES),
+    openapi_extra=body(RotateSecretRequest, required=False),
+)
+async def rotate_webhook(
+    endpoint_id: EndpointId, given: JsonBody, caller: CurrentCaller, gateway: CurrentGateway
+) -> NewWebhook:
+    """Replace the secret. Messages are signed with both for a while; only this response contains the new one."""
+    wanted = check_body(RotateSecretRequest, given)
+    secret = wanted.secret.get_secret_value() if wanted.secret else None
+    return await gateway.webhooks.rotate(_platform_seen(caller), endpoint_id, secret, wanted.keep)
+
+
+@router.post(
+    "/{endpoint_id}/test",
+    dependencies=[OPERATE],
+    status_code=202,
+    responses=problems(*ENDPOINT_CODES, "webhook.inactive"),
+)
+async def test_webhook(endpoint_id: EndpointId, caller: CurrentCaller, gateway: CurrentGateway) -> Delivery:
+    """Send a test message (`webhook.test`), whichever events the endpoint wants; its delivery shows how it went."""
+    return await gateway.webhooks.store.test(_platform_seen(caller), endpoint_id, caller.correlation_id)
+
+
+def _platform_seen(caller: Caller) -> str | None:
+    """The platform whose endpoints a caller sees; None for the operator, who sees all."""
+    return None if caller.principal.scope is Scope.ADMIN else caller.scope

@@ -1,0 +1,290 @@
+"""Webhooks through the API: endpoints of platforms, callbacks of jobs, and what is seen of them."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from anabranch.access import KeyRequest, Scope
+from anabranch.adapters.postgres.connect import connect
+from anabranch.adapters.postgres.store.keys import open_keys
+from anabranch.api.main import create_app
+from anabranch.app import deliverer
+from anabranch.engine.model import SessionKind
+from anabranch.settings import Settings
+from tests.support.receiver import SECRET, Receiver, open_receiver
+from tests.support.waiting import PATIENCE_SECONDS
+
+pytestmark = pytest.mark.postgres
+FLOW = """
+workflow_id: flow
+inputs: {n: {type: integer, min: 1, default: 1}}
+nodes:
+  hold: {type: gate}
+output: {n: "{{ inputs.n }}"}
+"""
+
+
+class Served:
+    """The API, and what delivers."""
+
+    def __init__(self, client: httpx.AsyncClient, url: str) -> None:
+        self.client = client
+        self.url = url
+
+    async def call(self, method: str, path: str, expected: int = 200, **given: Any) -> Any:  # JSON
+        answered = await self.client.request(method, path, **given)
+        assert answered.status_code == expected, answered.text
+        return answered.json() if answered.content else None
+
+    async def submit(self, callbacks: list[dict[str, object]], expected: int = 202, **given: Any) -> Any:  # JSON
+        body = {"workflow": "flow", "parameters": given, "callbacks": callbacks}
+        return await self.call("POST", "/api/jobs", expected, json=body)
+
+    async def finish(self, job_id: str) -> None:
+        """Open its gate, once it waits there."""
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while (await self.client.post(f"/api/jobs/{job_id}/signal/hold", json={})).status_code != 200:
+                await asyncio.sleep(0.02)
+
+    def rows(self) -> str:
+        """All that is stored, as text."""
+        with connect(self.url, None) as owner:
+            tables = [name for (name,) in owner.execute("select tablename from pg_tables where schemaname = 'app'")]
+            return "\n".join(
+                str(row) for table in tables for row in owner.execute(f"select t::text from app.{table} t").fetchall()
+            )
+
+
+@asynccontextmanager
+async def serve(tmp_path: Path, url: str, **more: Any) -> AsyncIterator[Served]:
+    plugins = tmp_path / "plugins"
+    plugins.mkdir()
+    (plugins / "flow.yaml").write_text(FLOW)
+    given = {"home": tmp_path / "home", "plugins": (str(plugins),), "callback_hosts": ("127.0.0.1",), **more}
+    settings = Settings(public_url="https://data.example.org", allowed_hosts=("localhost",), **given)
+    app = create_app(settings, url)
+    async with (
+        app.router.lifespan_context(app),
+        httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client,
+    ):
+        await app.state.gateway.ready()
+        store = app.state.gateway._store
+        session = await store.open_session(SessionKind.ORCHESTRATOR, [], 0, timedelta(minutes=1))
+        delivering = asyncio.create_task(deliverer(settings, store).run(session))
+        try:
+            yield Served(client, url)
+        finally:
+            delivering.cancel()
+            await asyncio.wait([delivering])
+
+
+@pytest.fixture
+async def served(database_url: str, tmp_path: Path) -> AsyncIterator[Served]:
+    async with serve(tmp_path, database_url) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def receiver() -> AsyncIterator[Receiver]:
+    async with open_receiver() as opened:
+        yield opened
+
+
+def callback(receiver: Receiver, path: str = "/hook", **given: object) -> dict[str, object]:
+    return {"url": receiver.url(path), "secret": SECRET, **given}
+
+
+async def test_p9_a_job_calls_back_when_it_ends(served: Served, receiver: Receiver) -> None:
+    job = await served.submit([callback(receiver)], n=3)
+    await served.finish(job["job_id"])
+    (received,) = await receiver.wait(1)
+    said = received.verify()
+    assert (
+        said.items()
+        >= {
+            "version": 1,
+            "type": "job.completed",
+            "job_id": job["job_id"],
+            "job_type": "flow",
+            "status": "completed",
+            "final_results": {"n": 3},
+            "result_url": f"https://data.example.org/api/jobs/{job['job_id']}",
+        }.items()
+    )
+    assert "stage_results" in said
+    assert said["timestamp"].endswith("Z")
+
+
+async def test_p9_every_submitter_of_the_same_job_is_called_and_none_twice(served: Served, receiver: Receiver) -> None:
+    first = await served.submit([callback(receiver, "/a")])
+    second = await served.submit([callback(receiver, "/b"), callback(receiver, "/a")], expected=200)
+    assert first["job_id"] == second["job_id"]
+    await served.finish(first["job_id"])
+    await receiver.wait(2)
+    late = await served.submit([callback(receiver, "/late"), callback(receiver, "/a")], expected=200)
+    assert late["job_id"] == first["job_id"]
+    await receiver.wait(3)
+    deliveries = await served.call("GET", f"/api/webhooks/deliveries?subject={first['job_id']}")
+    assert len(deliveries["items"]) == 3
+    assert sorted(one.path for one in receiver.requests) == ["/a", "/b", "/late"]
+
+
+async def test_s5_webhook_parameters_leave_the_parameters_and_no_secret_is_stored(
+    served: Served, receiver: Receiver
+) -> None:
+    given = {
+        "n": 4,
+        "webhook_url": receiver.url(),
+        "webhook_secret": SECRET,
+        "webhook_retry_count": 3,
+        "webhook_timeout_seconds": 30,
+    }
+    job = await served.call("POST", "/api/jobs/submit/flow", 202, json=given)
+    same = await served.submit([], expected=200, n=4)
+    assert same["job_id"] == job["job_id"]
+    shown = await served.call("GET", f"/api/jobs/{job['job_id']}")
+    assert shown["parameters"] == {"n": 4}
+    await served.finish(job["job_id"])
+    (received,) = await receiver.wait(1)
+    assert received.verify()["status"] == "completed"
+    assert SECRET not in served.rows()
+
+
+async def test_webhook_parameters_work_for_processes_and_in_bulk(served: Served, receiver: Receiver) -> None:
+    given = {"n": 5, "webhook_url": receiver.url("/ogc"), "webhook_secret": SECRET}
+    process = await served.call("POST", "/ogc/processes/flow/execution", 201, json={"inputs": given})
+    lines = [
+        {"workflow": "flow", "parameters": {**given, "n": 6, "webhook_url": receiver.url("/bulk")}},
+        {"workflow": "flow", "parameters": {"n": 7, "webhook_url": "http://10.0.0.1/", "webhook_secret": SECRET}},
+    ]
+    content = "".join(json.dumps(line) + "\n" for line in lines)
+    answered = await served.client.post(
+        "/api/jobs/bulk", content=content, headers={"Content-Type": "application/x-ndjson"}
+    )
+    made, refused = (json.loads(line) for line in answered.text.splitlines())
+    assert (made["status"], refused["status"]) == (202, 422)
+    for job_id in (process["jobID"], made["job_id"]):
+        await served.finish(job_id)
+    await receiver.wait(2)
+    assert {one.path for one in receiver.requests} == {"/ogc", "/bulk"}
+    assert SECRET not in served.rows()
+
+
+@pytest.mark.parametrize(
+    ("given", "where"),
+    [
+        ({"url": "http://10.0.0.1/", "secret": SECRET}, "body.callbacks.0.url"),
+        ({"url": "ftp://example.org/", "secret": SECRET}, "body.callbacks.0.url"),
+        ({"url": "https://example.org/"}, "body.callbacks.0.secret"),
+        ({"url": "https://example.org/", "secret": "short"}, "body.callbacks.0.secret"),
+        ({"url": "https://example.org/", "secret": SECRET, "retries": 11}, "body.callbacks.0.retries"),
+        ({"url": "https://example.org/", "secret": SECRET, "wrong": 1}, "body.callbacks.0.wrong"),
+    ],
+)
+async def test_a_callback_that_can_not_be_called_is_refused_at_submission(
+    served: Served, given: dict[str, object], where: str
+) -> None:
+    refused = await served.submit([given], expected=422)
+    assert where in [mistake["where"] for mistake in refused["errors"]]
+    assert SECRET not in json.dumps(refused)
+    body = {"workflow": "flow", "callbacks": [given]}
+    assert (await served.call("POST", "/api/jobs/validate", 422, json=body))["errors"] == refused["errors"]
+    assert not (await served.call("GET", "/api/jobs"))["items"]
+
+
+async def test_a_failed_and_a_retried_job_call_back_each_time(served: Served, receiver: Receiver) -> None:
+    job = await served.submit([callback(receiver)])
+    await served.call("POST", f"/api/jobs/{job['job_id']}/cancel", json={})
+    await receiver.wait(1)
+    await served.call("POST", f"/api/jobs/{job['job_id']}/retry", 202, json={"from_node": "hold"})
+    await served.finish(job["job_id"])
+    await receiver.wait(2)
+    assert [one.json["type"] for one in receiver.requests] == ["job.cancelled", "job.completed"]
+
+
+async def test_an_endpoint_of_a_platform_hears_of_all_its_jobs(served: Served, receiver: Receiver) -> None:
+    before = await served.submit([], n=1)
+    made = await served.call("POST", "/api/webhooks", 201, json={"url": receiver.url(), "events": ["job.completed"]})
+    after = await served.submit([], n=2)
+    for job in (before, after):
+        await served.finish(job["job_id"])
+    (received,) = await receiver.wait(1)
+    assert received.verify(made["secret"])["job_id"] == after["job_id"]
+
+
+async def test_an_endpoint_is_added_changed_tested_rotated_and_removed(served: Served, receiver: Receiver) -> None:
+    made = await served.call("POST", "/api/webhooks", 201, json={"url": "http://127.0.0.1:9/", "events": ["job.*"]})
+    path = f"/api/webhooks/{made['id']}"
+    assert made["secret"].startswith("whsec_")
+    assert "secret" not in await served.call("GET", path)
+    changed = await served.call("PATCH", path, json={"url": receiver.url(), "description": "ours"})
+    assert (changed["url"], changed["description"], changed["events"]) == (receiver.url(), "ours", ["job.*"])
+
+    rotated = await served.call("POST", f"{path}/rotate", json={})
+    tested = await served.call("POST", f"{path}/test", 202)
+    (received,) = await receiver.wait(1)
+    assert received.verify(made["secret"]) == received.verify(rotated["secret"])
+    assert (received.json["type"], tested["event"]) == ("webhook.test", "webhook.test")
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while (shown := await served.call("GET", f"/api/webhooks/deliveries/{tested['id']}"))["status"] == "pending":
+            await asyncio.sleep(0.02)
+    assert [call["status"] for call in shown["calls"]] == [200]
+    await served.call("POST", f"/api/webhooks/deliveries/{tested['id']}/replay", 202)
+    await receiver.wait(2)
+
+    await served.call("PATCH", path, json={"active": False})
+    await served.call("POST", f"{path}/test", 409)
+    await served.call("DELETE", path)
+    await served.call("GET", path, 404)
+    assert not (await served.call("GET", "/api/webhooks/deliveries"))["items"]
+    assert made["secret"] not in served.rows()
+
+
+async def test_lists_have_pages_and_filters(served: Served) -> None:
+    ids = [
+        (await served.call("POST", "/api/webhooks", 201, json={"url": f"http://127.0.0.1:9/{n}"}))["id"]
+        for n in range(3)
+    ]
+    page = await served.call("GET", "/api/webhooks?limit=2")
+    assert [one["id"] for one in page["items"]] == ids[:0:-1]
+    rest = await served.call("GET", page["links"]["next"])
+    assert [one["id"] for one in rest["items"]] == ids[:1]
+    for endpoint in ids:
+        await served.call("POST", f"/api/webhooks/{endpoint}/test", 202)
+    found = await served.call("GET", f"/api/webhooks/deliveries?endpoint={ids[0]}&status=pending&event=webhook.test")
+    assert [one["endpoint_id"] for one in found["items"]] == [ids[0]]
+    assert (await served.call("POST", "/api/webhooks/deliveries/replay", 202, json={}))["deliveries"] == []
+
+
+async def test_scopes_and_platforms_are_kept_apart(database_url: str, tmp_path: Path) -> None:
+    async with open_keys(database_url) as keys:
+        given = {
+            name: {"Authorization": f"Bearer {(await keys.make(KeyRequest(name, scope, owner), 'test'))[1].text}"}
+            for name, scope, owner in (
+                ("reader", Scope.READ, "acme"),
+                ("operator", Scope.OPERATE, "acme"),
+                ("other", Scope.OPERATE, "others"),
+                ("admin", Scope.ADMIN, "ops"),
+            )
+        }
+    async with serve(tmp_path, database_url, auth="keys") as served:
+        body = {"url": "http://127.0.0.1:9/"}
+        await served.call("POST", "/api/webhooks", 403, json=body, headers=given["reader"])
+        made = await served.call("POST", "/api/webhooks", 201, json=body, headers=given["operator"])
+        path = f"/api/webhooks/{made['id']}"
+        assert (await served.call("GET", path, headers=given["reader"]))["platform"] == "acme"
+        for method, route in (("GET", path), ("PATCH", path), ("DELETE", path), ("POST", f"{path}/test")):
+            sent: dict[str, Any] = {"json": {}} if method == "PATCH" else {}
+            await served.call(method, route, 404, headers=given["other"], **sent)
+        assert not (await served.call("GET", "/api/webhooks", headers=given["other"]))["items"]
+        assert (await served.call("GET", path, headers=given["admin"]))["id"] == made["id"]
+        theirs = {**body, "platform": "others"}
+        await served.call("POST", "/api/webhooks", 403, json=theirs, headers=given["operator"])
+        await served.call("POST", "/api/webhooks", 201, json=theirs, headers=given["admin"])
