@@ -20,6 +20,7 @@ from anabranch.adapters.postgres.store.audited_objects import PostgresRecords
 from anabranch.adapters.postgres.store.inspection import CONNECTIONS as INSPECTION
 from anabranch.adapters.postgres.store.storage_marks import PostgresMarks
 from anabranch.adapters.postgres.store.store import PostgresStore
+from anabranch.embedded.home import Home
 from anabranch.engine.model import SessionKind
 from anabranch.engine.orchestrator import Orchestrator
 from anabranch.engine.ports import Refused
@@ -263,11 +264,17 @@ async def _run_orchestrator(settings: Settings, database_url: str) -> None:
 def deliverer(settings: Settings, store: PostgresStore) -> Deliverer:
     """What delivers webhooks."""
     options = DeliveryOptions(
-        settings.public_url or f"http://{settings.host}:{settings.port}",
+        partial(_find_base_url, settings),
         settings.callback_hosts,
         timedelta(days=settings.webhook_log_days),
     )
     return Deliverer(store.outbox(), Sealer.open(settings.webhook_key_file), options)
+
+
+def _find_base_url(settings: Settings) -> str:
+    """What links to the API begin with: its public URL, or that of the home's stack, whose port may be any."""
+    stack = None if settings.public_url else Home(settings.home).read_stack()
+    return settings.public_url or (stack and stack.api_url) or f"http://{settings.host}:{settings.port}"
 
 
 def open_webhooks(settings: Settings, store: PostgresStore) -> Webhooks:

@@ -67,7 +67,7 @@ PRINTED = {
     "docs/howto/storage.md": ["gold://copy.tif\nremoved 1\n"],
     "docs/howto/sub-workflows.md": ["2 workflows are valid", '"name": "north"', "completed"],
     WAY_BACK: ["shows the content of publication 1", "it can be restored for 30 days", "removed collection terrain"],
-    WEBHOOKS: ["whsec_", '"type": "job.completed"', "delivered", "0 deliveries are due again"],
+    WEBHOOKS: ["whsec_", '"type": "job.completed"', "0 deliveries are due again"],
     ZONAL: ['"id": "districts_dem"', "1 polygons are outside the raster", "zonal.measure"],
     VERIFY: ["verified: 3 files are as they were published"],
     "docs/howto/vectors.md": ['"name":"Old mill"', "shows the content of publication 1", "vector.load_chunk"],
@@ -294,8 +294,8 @@ def _with_receiver() -> Callable[[str], str]:
     def change(command: str) -> str:
         if command.startswith("anabranch webhooks listen"):
             return f"{command} --port {port} & receiver=$!; {listening}"
-        if command == "anabranch webhooks deliveries":
-            return f"wait $receiver; {command}"
+        if command.startswith("anabranch run"):
+            return f"{command}; wait $receiver"
         if command.startswith("anabranch webhooks add"):  # the jobs of other pages are not announced
             return f"{command} --json | tee added.json"
         if command == "anabranch webhooks list":

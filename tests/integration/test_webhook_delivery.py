@@ -56,7 +56,7 @@ class Notifying:
     async def delivering(self) -> AsyncIterator[None]:
         """Deliver in this loop."""
         session = await self.engine.store.open_session(SessionKind.ORCHESTRATOR, [], 0, LEASE)
-        options = DeliveryOptions("https://anabranch.example", ["127.0.0.1"])
+        options = DeliveryOptions(lambda: "https://anabranch.example", ["127.0.0.1"])
         delivers = Deliverer(self.engine.store.outbox(), Sealer.open(self.key), options)
         running = asyncio.create_task(delivers.run(session))
         try:

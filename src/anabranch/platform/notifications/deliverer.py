@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -35,9 +35,9 @@ GONE = 410
 
 @dataclass(frozen=True)
 class DeliveryOptions:
-    """How to deliver: links begin with `base_url`, `hosts` may be private, and the log is kept for a while."""
+    """How to deliver: what links begin with, which hosts may be private, and how long the log is kept."""
 
-    base_url: str
+    base_url: Callable[[], str]
     hosts: Collection[str] = ()
     keep: timedelta = timedelta(days=30)
 
@@ -140,7 +140,7 @@ class Deliverer:
 
     async def _call(self, due: DueDelivery, began: float) -> CallResult:
         target = read_url(due.url, {*self._options.hosts, *due.hosts})
-        body = build_body(due, self._options.base_url)
+        body = build_body(due, self._options.base_url())
         secrets = [self._sealer.unseal(due.endpoint, sealed) for sealed in due.secrets]
         headers = build_headers(due, body, secrets)
         answered = await post(target, headers, body, seconds=due.timeout_seconds)
