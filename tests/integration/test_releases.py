@@ -32,13 +32,17 @@ UNDO_PUBLICATIONS = """
     drop view app.current_publications cascade;
     drop table app.publications, app.publication_keys, app.published_files, app.former_publications,
                app.superseded_jobs, app.kept_publications, app.expired_objects, app.layer_tables, app.loaded_chunks,
-               app.published_tables, app.layer_names, app.webhook_endpoints, app.webhook_callbacks,
-               app.webhook_messages, app.webhook_deliveries, app.webhook_attempts cascade;
-    drop type app.publication_action, app.webhook_format, app.delivery_state cascade;
-    alter table app.jobs drop column watched cascade;
+               app.published_tables, app.layer_names cascade;
+    drop type app.publication_action cascade;
     create table app.manifests (collection text, item text, envelope text, signing_key text);
     create table app.outputs (job_id text, name text, kind text, tier text, key text, media_type text, size bigint,
                               sha256 text, collection text, item text);
+"""
+UNDO_NOTIFICATIONS = """
+drop table app.webhook_endpoints, app.webhook_callbacks, app.webhook_messages, app.webhook_deliveries, app.webhook_attempts
+    cascade;
+drop type app.webhook_format, app.delivery_state cascade;
+alter table app.jobs drop column watched cascade;
 """
 UNDO_PLATFORM = """
 drop table app.audit, app.requests, app.revisions, app.releases, app.assets, app.platforms cascade;
@@ -281,6 +285,7 @@ async def test_o4_what_runs_under_the_limits_of_an_older_database_is_counted(
     claims = await engine.claim(3)
     run(database_url, "drop function app.note_running() cascade; drop table app.limit_changes")
     run(database_url, UNDO_PUBLICATIONS, Role.OWNER)
+    run(database_url, UNDO_NOTIFICATIONS, Role.OWNER)
     run(database_url, UNDO_PLATFORM, Role.OWNER)
     run(database_url, UNDO_FAIR_SHARE, Role.OWNER)
     run(database_url, "delete from app.migrations where name >= '0022'")
@@ -300,6 +305,7 @@ async def test_o4_lanes_that_are_open_keep_their_order_when_owners_are_served_in
 ) -> None:
     jobs = [(await engine.submit(fan_out(1), scope=scope, number=n)).job_id for n, scope in enumerate("aabba")]
     run(database_url, "update app.lanes set served_at = served_at - job * interval '1 s'")
+    run(database_url, UNDO_NOTIFICATIONS, Role.OWNER)
     run(database_url, UNDO_PLATFORM, Role.OWNER)
     run(database_url, UNDO_FAIR_SHARE, Role.OWNER)
     run(database_url, "delete from app.migrations where name >= '0027'")

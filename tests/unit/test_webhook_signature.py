@@ -40,8 +40,8 @@ def test_a_signed_webhook_is_verified_by_one_of_the_secrets() -> None:
     [
         (BODY + b" ", _headers(KNOWN)),
         (BODY, _headers("another secret of mine")),
-        (BODY, _headers(KNOWN, at=int(time.time()) - 301)),
-        (BODY, _headers(KNOWN, at=int(time.time()) + 400)),
+        (BODY, _headers(KNOWN, at=int(time.time()) - 3600)),
+        (BODY, _headers(KNOWN, at=int(time.time()) + 86400)),
         (BODY, {}),
         (BODY, {**_headers(KNOWN), "Webhook-Timestamp": "now"}),
         (BODY, {**_headers(KNOWN), "Webhook-Signature": "v1,\u00e9"}),
