@@ -46,6 +46,9 @@ __all__ = [
 JsonValue = Any  # JSON of any shape, checked when the body was parsed
 PRIORITY = "1 is the most urgent; without one, the workflow's own."
 LIMIT_DESCRIPTION = "The size of the page."
+TaskCursor = Annotated[
+    str | None, Field(pattern=r"^[0-9]{1,18}\.[0-9]{1,9}$", description="The `next` of the previous page.")
+]
 Priority = Annotated[int, Field(ge=1, le=9)]
 Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f]+$")]
 ExpectedNumber = Annotated[
@@ -195,9 +198,7 @@ class DeadLettersQuery(DeadLetterChoice):
     """Which dead letters to list."""
 
     limit: int = Field(50, ge=1, le=500, description=LIMIT_DESCRIPTION)
-    after: str | None = Field(
-        None, pattern=r"^[0-9]{1,18}\.[0-9]{1,9}$", description="The `next` of the previous page."
-    )
+    after: TaskCursor = None
 
 
 class ReplayRequest(DeadLetterChoice):
@@ -227,9 +228,7 @@ class TasksQuery(StrictModel):
     """Which tasks to list."""
 
     limit: int = Field(100, ge=1, le=1000, description=LIMIT_DESCRIPTION)
-    after: str | None = Field(
-        None, pattern=r"^[0-9]{1,18}\.[0-9]{1,9}$", description="The `next` of the previous page."
-    )
+    after: TaskCursor = None
     node: Name | None = Field(None, description="Only of this node.")
     status: TaskStatus | None = Field(None, description="Only tasks with this status.")
 
@@ -296,9 +295,7 @@ class TaskRowsQuery(StrictModel):
     """Which tasks to list."""
 
     limit: int = Field(100, ge=1, le=1000, description=LIMIT_DESCRIPTION)
-    after: str | None = Field(
-        None, pattern=r"^[0-9]{1,18}\.[0-9]{1,9}$", description="The `next` of the previous page."
-    )
+    after: TaskCursor = None
 
 
 class MakeKeyRequest(StrictModel):

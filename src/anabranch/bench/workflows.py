@@ -1,6 +1,6 @@
 """The measured job types, on a queue of one run."""
 
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from anabranch.bench import handlers
 from anabranch.bench.handlers import KINDS
@@ -28,6 +28,6 @@ def declare_workflows(queue: str, steps: int = 1) -> dict[str, object]:
     return {**types, **{name: getattr(handlers, name) for name in handlers.__all__ if name != "KINDS"}}
 
 
-def _declare(name: str, queue: str, stages: list[dict[str, Any]]) -> type:  # stages as a declaration writes them
+def _declare(name: str, queue: str, stages: Sequence[Mapping[str, str]]) -> type:
     numbered = [{"number": number, "queue": queue, **stage} for number, stage in enumerate(stages, 1)]
     return register_job(type(name, (Job,), {"job_type": name, "stages": numbered}))

@@ -28,16 +28,9 @@ from anabranch.plugins.vector.derived import begin_layer, finish_layer, load_par
 from anabranch.plugins.vector.handler_models import Finished
 from anabranch.plugins.vector.models import PartRows
 from anabranch.plugins.vector.tables.names import name_base
+from anabranch.plugins.zonal import published
 from anabranch.plugins.zonal.handler_models import PinnedLayer
 from anabranch.plugins.zonal.models import BandStatistics, Measured, columns_of
-from anabranch.plugins.zonal.published import (
-    find_polygons,
-    find_raster,
-    layer_query,
-    open_layer,
-    raster_facts,
-    stage_raster,
-)
 from anabranch.plugins.zonal.sandbox_calls import gdal_environment, work_limits
 from anabranch.plugins.zonal.settings import ZonalSettings
 from anabranch.sandbox.handler_calls import HandlerSandbox, sandbox_folder
@@ -60,7 +53,7 @@ def plan_grid(params: GridRequest, ctx: Context) -> GridPlan:
 
     from anabranch.plugins.h3.planning import divide, put_area
 
-    source = find_polygons(ctx, params.layer) if params.layer else None
+    source = published.find_polygons(ctx, params.layer) if params.layer else None
     found = _read_area(ctx, source, params.gid) if source else shapely.geometry.shape(params.geometry)
     area = shapely.make_valid(found)
     parts = divide(area, params.resolution, ctx.settings(H3Settings))
@@ -80,8 +73,8 @@ def plan_grid(params: GridRequest, ctx: Context) -> GridPlan:
 def _read_area(ctx: Context, layer: PinnedLayer, gid: int | None) -> "shapely.Geometry":
     import shapely
 
-    with open_layer(ctx, layer) as connection, connection.cursor(binary=True) as cursor:
-        ((found,),) = cursor.execute(layer_query(SQL, "read_area", layer), {"gid": gid}).fetchall()
+    with published.open_layer(ctx, layer) as connection, connection.cursor(binary=True) as cursor:
+        ((found,),) = cursor.execute(published.layer_query(SQL, "read_area", layer), {"gid": gid}).fetchall()
     if found is None:
         raise NotFound(
             "h3.no_feature",
@@ -139,12 +132,12 @@ def plan_statistics(params: CellStatisticsRequest, ctx: Context) -> StatisticsPl
 
     from anabranch.plugins.h3.planning import divide, put_area
 
-    raster, document = find_raster(ctx, params.collection, params.item, params.asset)
+    raster, document = published.find_raster(ctx, params.collection, params.item, params.asset)
     area = shapely.geometry.shape(Box.of(document["bbox"]).to_geojson())
     parts = divide(area, params.resolution, ctx.settings(H3Settings))
     shape = GRID_SHAPE.model_copy(update={"columns": (*CELL_COLUMNS, *columns_of(params.statistics))})
     description = f"Statistics of {raster.said}, band {params.band}, in H3 cells of resolution {params.resolution}."
-    facts = raster_facts(raster, document, params.title, description)
+    facts = published.raster_facts(raster, document, params.title, description)
     work = StatisticsWork(
         layer=begin_layer(ctx, params.result_collection, _name(params), shape),
         resolution=params.resolution,
@@ -165,7 +158,9 @@ def measure_cells(params: MeasureCellsParams, ctx: Context) -> Measured:
     """Compute the statistics of the cells of some parents, and copy those that have data in one burst."""
     work, folder, settings = params.work, sandbox_folder(ctx), ctx.settings(ZonalSettings)
     cells: dict[str, Any] = {"area": _require_area(ctx, work), "part": params.part, "resolution": work.resolution}
-    files = stage_raster(ctx, work.raster, partial(SANDBOX.run, ctx, "find_cell_tiles", work_limits(settings), **cells))
+    files = published.stage_raster(
+        ctx, work.raster, partial(SANDBOX.run, ctx, "find_cell_tiles", work_limits(settings), **cells)
+    )
     found = SANDBOX.run(
         ctx, "measure_cells", work_limits(settings), **files, **cells, folder=folder, wanted=work.wanted,
         settings=settings,

@@ -5,7 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from anabranch.canonical import canonical
+from anabranch.canonical import JsonObject, canonical
 
 __all__ = ["MAX_FIELDS", "Column"]
 
@@ -53,7 +53,7 @@ class Column:
                 self._kinds.add("object")
                 self._add_fields(value)
 
-    def _add_fields(self, value: dict[str, Any]) -> None:
+    def _add_fields(self, value: JsonObject) -> None:
         for key, each in value.items():
             if key not in self.fields:
                 if self._known[0] >= MAX_FIELDS:

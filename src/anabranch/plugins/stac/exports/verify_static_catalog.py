@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterable, Iterator
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
 
 import pystac
 
@@ -26,7 +25,7 @@ def verify_static_catalog(folder: Path, documents: Iterable[Document]) -> None:
         raise _wrong(f"pystac can't read it: {error}") from error
 
 
-def _walk(folder: Path) -> Iterator[dict[str, Any]]:
+def _walk(folder: Path) -> Iterator[Document]:
     """What pystac finds from the root on, one document at a time: an item that was read is not kept."""
     root = pystac.Catalog.from_file(_check(folder / ROOT_FILE))
     for child in root.get_child_links():
@@ -37,7 +36,7 @@ def _walk(folder: Path) -> Iterator[dict[str, Any]]:
             yield _facts_of(item.to_dict(include_self_link=False, transform_hrefs=False))
 
 
-def _facts_of(document: Document) -> dict[str, Any]:
+def _facts_of(document: Document) -> Document:
     """What a reader must find as it is published."""
     facts = {key: document.get(key) for key in ("type", "id", "collection", "geometry", "bbox", "extent")}
     return {**facts, "assets": {key: asset["href"] for key, asset in document.get("assets", {}).items()}}
