@@ -19,7 +19,7 @@ CODES: tuple[Code, ...] = (
     Code("geo.no_geometry", Kind.TASK, "Rows of the table have no geometry, or an empty one.", "Delete these rows."),
     Code("geo.no_rows", Kind.TASK, "The table has no rows.", "Publish a table with rows."),
     Code("geo.no_table", Kind.TASK, "There is no such table in schema `geo`.", "Create it with `ctx.database()`, in a `with` that has ended."),
-    Code("geo.not_a_table", Kind.TASK, "The table is not an ordinary table of your handlers.", "Copy the rows: `create table … as select …`, without policies and partitions."),
+    Code("geo.not_a_table", Kind.TASK, "The table is not an ordinary table of your handlers.", "Copy the rows: `create table … as select …`, without policies, partitions, and indexes or statistics of expressions."),
     Code("geo.not_installed", Kind.TASK, "The packages that publish tables are not installed where the handler runs.", "Install them with pip install 'anabranch[postgres,stac,vector]'."),
     Code("geo.outside", Kind.TASK, "Geometries of the table are not on Earth.", "Check that the SRID is right and x is the longitude; cut shapes at the antimeridian."),
     Code("geo.srid", Kind.TASK, "The geometries of the table are not in EPSG:4326, or their SRID is unknown.", "Use ST_Transform; where the SRID is missing, set it first by ST_SetSRID."),
