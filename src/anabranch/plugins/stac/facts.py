@@ -22,7 +22,7 @@ Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Number = int | float
 MAX_POSITIONS = 10_000
 DECIMALS = 9  # a tenth of a millimetre: finer digits are noise of a reprojection
-BBOX_TOLERANCE_DEGREES = 1e-6
+BBOX_TOLERANCE_DEGREES = 1.01e-6  # the outline of a point is 1e-6 around it, and both are rounded
 CODE = re.compile(r"[A-Z][A-Za-z0-9_]{0,31}:[A-Za-z0-9_.-]{1,64}", re.ASCII)  # of any authority
 
 

@@ -3,6 +3,9 @@
 -- name: find_layer
 select * from app.find_layer(%(name)s)
 
+-- name: find_last_gid
+select coalesce(max(gid), 0) from geo.{layer}
+
 -- name: may_publish
 -- Whether a job may publish an item: nobody else's has its id.
 select app.find_foreign(%(collection)s, %(job_id)s, array[%(item)s]) = '{}'
