@@ -347,6 +347,27 @@ def test_e4_an_attempt_that_repeats_publishes_nothing_twice(
     assert f"r {table}" not in relations(owner)
 
 
+def test_an_attempt_publishes_a_table_of_a_name_once(ctx: Context, owner: Connection[Any]) -> None:
+    """A second table of the same name is not taken for a repetition, and stays."""
+    publish(ctx, POINT)
+    with pytest.raises(Permanent, match="has published") as refused:
+        publish(ctx, POINT.replace("7 as code", "8 as code"))
+    assert refused.value.code == "geo.arguments"
+    assert f"r {ctx.geo.scratch_table('parks')}" in relations(owner)
+    assert owner.execute("select code from geo.parks").fetchall() == [(7,)]
+
+
+def test_the_checksum_covers_every_column_whatever_its_name(
+    task: Callable[..., Context], owner: Connection[Any]
+) -> None:
+    found = set()
+    for number in (1, 2):
+        query = f"select 'same' as t, {number} as other, st_setsrid(st_point(7, 50), 4326) as geom"
+        publish(task(f"{number:064}"), query)
+        found.add(document(owner)["assets"]["data"]["file:checksum"])
+    assert len(found) == 2
+
+
 def test_tasks_of_a_job_have_tables_of_their_own(task: Callable[..., Context], owner: Connection[Any]) -> None:
     publish(task(index=0), POINT)
     publish(task(index=1), POINT.replace("7 as code", "8 as code"))

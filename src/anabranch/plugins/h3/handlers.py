@@ -41,6 +41,7 @@ from anabranch.plugins.zonal.published import (
 from anabranch.plugins.zonal.sandbox_calls import gdal_environment, work_limits
 from anabranch.plugins.zonal.settings import ZonalSettings
 from anabranch.sandbox.handler_calls import HandlerSandbox, sandbox_folder
+from anabranch.sql_files import read_statements
 
 if TYPE_CHECKING:
     import shapely
@@ -81,6 +82,7 @@ def _read_area(ctx: Context, layer: PinnedLayer, gid: int | None) -> "shapely.Ge
     import shapely
 
     with open_layer(ctx, layer) as connection, connection.cursor(binary=True) as cursor:
+        cursor.execute(read_statements(SQL)["no_time_limit"].encode())
         ((found,),) = cursor.execute(layer_query(SQL, "read_area", layer), {"gid": gid}).fetchall()
     if found is None:
         raise NotFound(

@@ -46,7 +46,7 @@ begin
     select f.rows, f.bounds into adopt_table.rows, adopt_table.bounds from app.finish_layer_table(_table) f;
     execute format($query$
         select encode(sha256(string_agg(p.hash, '' order by p.part)), 'hex')
-          from (select t.gid / 10000 as part, sha256(string_agg(sha256(convert_to(t::text, 'UTF8')), '' order by t.gid)) as hash
+          from (select t.gid / 10000 as part, sha256(string_agg(sha256(convert_to(row(t.*)::text, 'UTF8')), '' order by t.gid)) as hash
                   from geo.%I t group by 1) p$query$, _table) into adopt_table.sha256;
     execute format('drop table geo.%I', _source);
     return next;
