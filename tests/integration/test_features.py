@@ -323,6 +323,25 @@ def test_a_page_ends_before_it_is_too_large(api: httpx.Client, url: str) -> None
         withdraw_layer(url, "heavy")
 
 
+def test_columns_may_have_any_name(api: httpx.Client, url: str, tmp_path: Path) -> None:
+    """Also those that the statements use, and a number may be too large for a double."""
+    names = ["tile", "named", "layer", "page", "feature", "place", "bytes"]
+    rows = f"""select 1::bigint as gid, {POINT} as geom, {", ".join(f"'{name}' as {name}" for name in names)},
+                      1e309::numeric as large, 1e-400::numeric as tiny, 2.5::numeric as small, 'NaN'::numeric as none"""
+    types = dict.fromkeys(names, "text") | dict.fromkeys(["large", "tiny", "small", "none"], "numeric")
+    add_layer(url, "odd", rows, types, "Point")
+    try:
+        (feature,) = read(api, f"{ROOT}/collections/odd/items")["features"]
+        assert {name: feature["properties"][name] for name in names} == {name: name for name in names}
+        answer = api.get(f"{ROOT}/collections/odd/tiles/WebMercatorQuad/0/0/0")
+        assert answer.status_code == 200, answer.text
+        (row,) = read_tile(tmp_path, answer.content, 0, 0, 0).to_dict("records")
+        assert [row[name] for name in names] == names
+        assert (row["small"], row["tiny"]) == (2.5, 0)
+    finally:
+        withdraw_layer(url, "odd")
+
+
 def read_tile(tmp_path: Path, content: bytes, z: int, x: int, y: int) -> Any:
     path = tmp_path / str(z) / str(x) / f"{y}.pbf"
     path.parent.mkdir(parents=True, exist_ok=True)

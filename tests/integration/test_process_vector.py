@@ -10,9 +10,10 @@ import geopandas
 import psycopg
 import pytest
 from psycopg.rows import dict_row
-from shapely import LineString, Point, Polygon
+from shapely import LineString, MultiPoint, Point, Polygon
 from shapely.geometry.base import BaseGeometry
 
+from anabranch.adapters.postgres.connect import Role, connect
 from anabranch.engine.failure import Failure
 from anabranch.engine.model import JobState
 from anabranch.engine.read_models import JobDetail
@@ -137,6 +138,36 @@ async def test_v3_rows_are_added_in_one_commit_or_refused_with_nothing_written(
     unknown = await publish(stack, "more.geojson", table="nothing", mode="append")
     assert unknown.job.error is not None
     assert unknown.job.error.code == "vector.no_layer"
+
+
+async def test_added_rows_get_the_type_of_the_layer_and_new_numbers_and_its_item_stays_described(
+    stack: Stack, bronze: Path, catalog_url: str
+) -> None:
+    shapes = [Point(7.1, 50.7, 60), MultiPoint([(6.9, 50.9, 50), (10.1, 54.3, 5)])]
+    write_layer(bronze / "towns.geojson", shapes, Order=[1, 2])
+    given = {"title": "Towns", "datetime": "2026-03-21T00:00:00Z"}
+    result_of(await publish(stack, "towns.geojson", keep_z=True, **given))
+    (before,) = rows(catalog_url, "select document -> 'properties' as said from app.catalog_items")
+    with connect(catalog_url, Role.OWNER) as owner:  # as in a layer of a user's table
+        ((part,),) = owner.execute("select table_name from app.published_tables").fetchall()
+        owner.execute(f"update geo.{part} set gid = 7 where gid = 2")
+    (bronze / "more.csv").write_text("Order,lon,lat\n3,8,51\n4,9,52\n")
+    result = result_of(await publish(stack, "more.csv", table="towns", mode="append"))
+    assert not [line for line in result["warnings"] if "time" in line]
+    found = rows(catalog_url, "select gid, _order, st_asewkt(geom) as geom from geo.towns order by gid")
+    assert [row["gid"] for row in found] == [1, 7, 8, 9]
+    assert found[3] == {"gid": 9, "_order": 4, "geom": "SRID=4326;MULTIPOINT(9 52 0)"}
+    (after,) = rows(catalog_url, "select document -> 'properties' as said from app.catalog_items")
+    for name in ("title", "datetime", "table:columns"):
+        assert after["said"][name] == before["said"][name], name
+    assert before["said"]["table:columns"][2]["description"] == "Order in the source."
+
+    (bronze / "points.csv").write_text("name,lon,lat\na,8,51\n")
+    result_of(await publish(stack, "points.csv"))
+    write_layer(bronze / "several.geojson", [MultiPoint([(1, 2), (3, 4)])], name=["b"])
+    refused = await publish(stack, "several.geojson", table="points", mode="append")
+    assert refused.job.error is not None
+    assert refused.job.error.code == "vector.append_columns"
 
 
 async def test_several_layers_and_kinds_of_geometry_become_several_tables(

@@ -39,8 +39,8 @@ UNDO_PUBLICATIONS = """
                               sha256 text, collection text, item text);
 """
 UNDO_NOTIFICATIONS = """
-drop table app.webhook_endpoints, app.webhook_callbacks, app.webhook_messages, app.webhook_deliveries, app.webhook_attempts
-    cascade;
+drop table app.webhook_endpoints, app.webhook_callbacks, app.webhook_messages, app.webhook_deliveries,
+    app.webhook_attempts cascade;
 drop type app.webhook_format, app.delivery_state cascade;
 alter table app.jobs drop column watched cascade;
 """

@@ -173,6 +173,35 @@ def test_points_at_the_poles_are_on_no_map(tmp_path: Path) -> None:
     assert set(pyogrio.raw.read_arrow(path)[1]["gid"].to_pylist()) == {3}
 
 
+@pytest.mark.parametrize("places", [[88, 89], [-89, 89]], ids=["one pole", "both poles"])
+def test_a_layer_that_no_map_shows_has_no_pmtiles(tmp_path: Path, places: list[int]) -> None:
+    source = write_source(tmp_path, [f"POINT (1 {y})" for y in places], {})
+    options = ExportOptions(layer="rows", geometry_type="Point", columns=(), formats=("pmtiles",))
+    with pytest.raises(Permanent, match=r"beyond 85\.05 degrees") as caught:
+        write_exports(source, tmp_path, options, lambda *_: None)
+    assert caught.value.code == "vector.export_values"
+
+
+def test_a_column_may_be_named_like_the_geometry_of_gdal(tmp_path: Path) -> None:
+    source = write_source(tmp_path, ["POINT (1 2)"], {"text": ["x"]})
+    columns = (Column(name="wkb_geometry", type=ColumnType.TEXT, source="x"),)
+    path = write_flatgeobuf(source, columns, tmp_path / "rows.fgb", layer="rows", geometry_type="Point")
+    verify_flatgeobuf(path, expect(source, columns))
+
+
+def test_csv_holds_large_geometries_and_single_precision(tmp_path: Path) -> None:
+    line = shapely.LineString(np.random.default_rng(1).random((9_000, 2)))
+    values = {"real": pa.array([0.1], pa.float32()), "text": ["x" * 200_000]}
+    source = write_source(tmp_path, [shapely.to_wkt(line, rounding_precision=-1)], values)
+    columns = columns_of(ColumnType.REAL, ColumnType.TEXT)
+    path = write_csv(source, columns, tmp_path / "rows.csv")
+    verify_csv(path, expect(source, columns))
+    wrong = path.read_text().replace(",0.1,", ",0.1000001,")
+    path.write_text(wrong)
+    with pytest.raises(Permanent, match="in column 'real'"):
+        verify_csv(path, expect(source, columns))
+
+
 def test_csv_holds_every_value_as_text(source: Path, tmp_path: Path) -> None:
     path = write_csv(source, COLUMNS, tmp_path / "rows.csv")
     verify_csv(path, expect(source, COLUMNS))

@@ -123,7 +123,7 @@ class PendingCheckpoint:
 class Context:
     """The context of a handler: its task, and its progress, checkpoints and metrics."""
 
-    __slots__ = ("_checkpoint", "_facts", "_resources", "_saving", "_voice", "handed", "has_scratch", "metrics")
+    __slots__ = ("_checkpoint", "_facts", "_geo", "_resources", "_saving", "_voice", "handed", "has_scratch", "metrics")
 
     def __init__(self, facts: TaskFacts, voice: WorkerLink, resources: HandlerResources = NO_RESOURCES) -> None:
         """Made by the engine for each attempt."""
@@ -132,6 +132,7 @@ class Context:
         self._voice = voice
         self._checkpoint = facts.checkpoint
         self._saving: PendingCheckpoint | None = None
+        self._geo: GeoLibrary | None = None
         self.metrics: JsonObject = {}
         self.handed: JsonObject = {}
         self.has_scratch = False
@@ -224,7 +225,9 @@ class Context:
     @property
     def geo(self) -> GeoLibrary:
         """Publishes tables that this handler made in schema `geo` by `database`."""
-        return self._resources.open_geo(self)
+        if self._geo is None:
+            self._geo = self._resources.open_geo(self)
+        return self._geo
 
     @property
     def pool(self) -> Connections:

@@ -34,6 +34,7 @@ from anabranch.plugins.zonal.models import BandStatistics, Measured, columns_of
 from anabranch.plugins.zonal.sandbox_calls import gdal_environment, work_limits
 from anabranch.plugins.zonal.settings import ZonalSettings
 from anabranch.sandbox.handler_calls import HandlerSandbox, sandbox_folder
+from anabranch.sql_files import read_statements
 
 if TYPE_CHECKING:
     import shapely
@@ -74,6 +75,7 @@ def _read_area(ctx: Context, layer: PinnedLayer, gid: int | None) -> "shapely.Ge
     import shapely
 
     with published.open_layer(ctx, layer) as connection, connection.cursor(binary=True) as cursor:
+        cursor.execute(read_statements(SQL)["no_time_limit"].encode())
         ((found,),) = cursor.execute(published.layer_query(SQL, "read_area", layer), {"gid": gid}).fetchall()
     if found is None:
         raise NotFound(

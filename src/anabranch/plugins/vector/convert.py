@@ -23,7 +23,7 @@ from anabranch.plugins.vector.models import (
 )
 from anabranch.plugins.vector.reading.open_layers import open_layers
 from anabranch.plugins.vector.settings import VectorSettings
-from anabranch.plugins.vector.tables.append import fit_columns, require_family
+from anabranch.plugins.vector.tables.append import fit_rows, require_family
 from anabranch.plugins.vector.tables.chunk_writer import ChunkWriter, WrittenRows
 
 __all__ = ["Progress", "SendChunk", "convert"]
@@ -88,7 +88,7 @@ class _LayerWriter:
         self._sent: dict[Family, TableShape] = {}
         self._cleaner = Cleaner(layer, options, settings)
         self._columns: tuple[Column, ...] = target.columns if target else tuple(self._cleaner.columns)
-        self._fit = fit_columns(self._cleaner.columns, target) if target else None
+        self._fit = fit_rows(self._cleaner.columns, target) if target else None
         self._writers: dict[Family, ChunkWriter] = {}
         self._written: dict[Family, WrittenRows] = {}
 
@@ -140,7 +140,7 @@ class _LayerWriter:
                 f"{self._key}-{clean.family}",
                 self._columns,
                 self._settings.vector_chunk_mb * MB,
-                first_gid=self._target.rows + 1 if self._target else 1,
+                first_gid=self._target.last_gid + 1 if self._target else 1,
                 chunk_ended=partial(self._send_chunk, clean.family),
             )
         return self._writers[clean.family]

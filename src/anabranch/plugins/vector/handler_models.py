@@ -43,14 +43,15 @@ class Plan(PlannedFile):
 
     table: str
     shown: ShownLayer | None = None
+    last_gid: int = 0
     warnings: tuple[str, ...] = ()
 
     def target(self) -> dict[str, AppendTarget]:
         """The layer that rows are added to, as an argument; none where they make a new one."""
         if self.shown is None:
             return {}
-        fields = {"columns", "geometry_type", "rows"}
-        return {"target": AppendTarget(name=self.table, **self.shown.model_dump(include=fields))}
+        fields = self.shown.model_dump(include={"columns", "geometry_type", "has_z"})
+        return {"target": AppendTarget(name=self.table, last_gid=self.last_gid, **fields)}
 
 
 class CleanParams(VectorRequest):

@@ -6,6 +6,7 @@ from pathlib import PurePosixPath
 from anabranch.engine.worker.context import Context
 from anabranch.engine.worker.handler import handler
 from anabranch.errors import Conflict, NotFound, Permanent
+from anabranch.plugins.stac.item_facts import read_vector_item
 from anabranch.plugins.vector.derived import put_report, require_own_item
 from anabranch.plugins.vector.handler_models import (
     Chunk,
@@ -25,7 +26,7 @@ from anabranch.plugins.vector.request import VectorRequest
 from anabranch.plugins.vector.sandbox_calls import convert_in_sandbox, sandbox_folder
 from anabranch.plugins.vector.settings import VectorSettings
 from anabranch.plugins.vector.tables.chunk_copier import ChunkCopier
-from anabranch.plugins.vector.tables.load import copy_chunk, find_layer, finish_table
+from anabranch.plugins.vector.tables.load import copy_chunk, find_last_gid, find_layer, find_published, finish_table
 from anabranch.plugins.vector.tables.names import name_base, name_layers
 from anabranch.storage.listed_files import PlannedFile
 
@@ -47,7 +48,13 @@ def preflight(params: VectorRequest, ctx: Context) -> Plan:
     _require_layer(params, table, shown)
     require_own_item(ctx, params.collection, params.item_id or table)
     file = PlannedFile.of(params.source, found, params.collection)
-    return Plan(**file.model_dump(), table=table, shown=shown, warnings=() if params.datetime else (NO_TIME,))
+    return Plan(
+        **file.model_dump(),
+        table=table,
+        shown=shown,
+        last_gid=find_last_gid(ctx, table) if shown else 0,
+        warnings=() if params.datetime or shown else (NO_TIME,),
+    )
 
 
 def _check_size(name: str, size: int, most_mb: int) -> None:
@@ -137,10 +144,12 @@ def finish_tables(params: FinishParams, ctx: Context) -> Finished:
         finish_table(ctx, table)
         ctx.progress(number + 1, len(cleaned.tables), table.name)
     item = params.item_id or (params.plan.shown.item if params.plan.shown else None)
+    before = find_published(ctx, params.plan.table) if params.plan.shown else None
+    facts = read_vector_item(before.document, before.files, before.shown.parts) if before else None
     ids = [item if item and len(cleaned.tables) == 1 else table.name for table in cleaned.tables]
     return Finished(
         outputs=(*map(table_output, cleaned.tables), cleaned.report),
-        items=tuple(describe_item(params, table, id_) for table, id_ in zip(cleaned.tables, ids, strict=True)),
+        items=tuple(describe_item(params, table, id_, facts) for table, id_ in zip(cleaned.tables, ids, strict=True)),
         warnings=cleaned.warnings,
         report=cleaned.report.href,
     )

@@ -178,7 +178,8 @@ class AppendTarget(StrictModel):
     name: str
     columns: tuple[Column, ...]
     geometry_type: GeometryType
-    rows: int
+    has_z: bool
+    last_gid: int
 
 
 class Converted(StrictModel):

@@ -26,18 +26,22 @@ def table_output(table: StagedTable) -> Output:
     return Output(kind="table", href=href, media_type=TABLE_TYPE, size=table.size, sha256=table.sha256)
 
 
-def describe_item(params: FinishParams, table: StagedTable, item_id: str) -> VectorItem:
-    """The facts of the item of a table, and of the tables that it is added to."""
+def describe_item(
+    params: FinishParams, table: StagedTable, item_id: str, before: VectorItem | None = None
+) -> VectorItem:
+    """The facts of the item of a table, and of the tables that it is added to.
+
+    `before` is the item of these: what is not given with the new rows is kept of it.
+    """
     shown, bounds = params.plan.shown, table.bounds
     if shown:
         bounds = _unite(bounds, shown.bounds)
     report = params.cleaned.report
     return VectorItem(
         id=item_id,
-        title=params.title,
-        datetime=params.datetime,
-        start_datetime=None if params.datetime else EPOCH,
-        end_datetime=None if params.datetime else datetime.fromisoformat(params.plan.modified),
+        title=params.title or (before.title if before else None),
+        description=before.description if before else None,
+        **_describe_time(params, before),
         footprint=Footprint(type="Polygon", coordinates=[outline(bounds)]),
         bbox=bounds,
         outputs=[ItemOutput(**report.model_dump(), asset="report", name="report.json")],
@@ -47,12 +51,25 @@ def describe_item(params: FinishParams, table: StagedTable, item_id: str) -> Vec
         table=Table(
             name=table.name,
             parts=[*(shown.parts if shown else ()), table.table],
-            columns=[*OURS, *_describe_columns(table)],
+            columns=before.table.columns if before else [*OURS, *_describe_columns(table)],
             rows=table.rows + (shown.rows if shown else 0),
             geometry_type=table.geometry_type,
             sha256=_hash_parts(shown, table),
         ),
     )
+
+
+def _describe_time(params: FinishParams, before: VectorItem | None) -> dict[str, datetime | None]:
+    """A time; where none is known, all until the file was written."""
+    modified = datetime.fromisoformat(params.plan.modified)
+    if params.datetime:
+        return {"datetime": params.datetime}
+    if before is None:
+        return {"start_datetime": EPOCH, "end_datetime": modified}
+    end = before.end_datetime
+    if end and before.start_datetime == EPOCH:
+        end = max(end, modified)
+    return {"datetime": before.datetime, "start_datetime": before.start_datetime, "end_datetime": end}
 
 
 def _describe_columns(table: StagedTable) -> Sequence[TableColumn]:

@@ -3,6 +3,9 @@
 -- name: find_layer
 select * from app.find_layer(%(name)s)
 
+-- name: find_last_gid
+select coalesce(max(gid), 0) from geo.{layer}
+
 -- name: may_publish
 -- Whether a job may publish an item: nobody else's has its id.
 select app.find_foreign(%(collection)s, %(job_id)s, array[%(item)s]) = '{}'
@@ -42,6 +45,8 @@ select app.find_adopted(%(table)s, %(job_id)s)
 -- A relation in schema geo as its users see it, with its columns; `code` is the type's name, where PostgreSQL has it.
 select c.relkind::text as kind, pg_get_userbyid(c.relowner) = current_user as is_own, c.relrowsecurity as has_policies,
        exists (select from pg_inherits i where i.inhparent = c.oid) as has_children,
+       exists (select from pg_index i where i.indrelid = c.oid and (i.indexprs is not null or i.indpred is not null))
+           or exists (select from pg_statistic_ext s where s.stxrelid = c.oid and s.stxexprs is not null) as has_expressions,
        (select coalesce(jsonb_agg(jsonb_build_object(
                    'name', a.attname, 'type', format_type(a.atttypid, a.atttypmod),
                    'code', case when t.typnamespace = 'pg_catalog'::regnamespace then t.typname
@@ -64,7 +69,8 @@ select count(*) as rows, count(*) filter (where g.geom is null or public.st_isem
   from (select t.{geometry} as geom from geo.{table} t) g
 
 -- name: let_owner_read
-grant select on geo.{table} to anabranch_owner
+-- The right to delete is that to lock it.
+grant select, delete on geo.{table} to anabranch_owner
 
 -- name: drop_user_table
 drop table if exists geo.{table}

@@ -34,7 +34,8 @@ select app.layer_publication($1)::text as publication, {matched} as matched,
  where (bytes <= $4 or place = 1) and octet_length(feature) <= $5
 
 -- name: properties
-(select to_json(named) from (select {columns}) as named)
+-- No column of a layer has a name with a space.
+(select to_json("the properties") from (select {columns}) as "the properties")
 
 -- name: geometry
 ST_AsGeoJSON(layer.geom)
@@ -44,7 +45,7 @@ ST_AsGeoJSON(layer.geom)
 
 -- name: tile
 select app.layer_publication($1)::text as publication, (
-    select ST_AsMVT(tile, $1, {extent}, 'geom', 'gid')
+    select ST_AsMVT("the tile", $1, {extent}, 'geom', 'gid')
       from (
           select {columns}, ST_AsMVTGeom(
                      ST_Transform(layer.geom, 3857), ST_TileEnvelope($2, $3, $4), {extent}, {buffer}
@@ -53,15 +54,16 @@ select app.layer_publication($1)::text as publication, (
            where layer.geom && ST_MakeEnvelope($5, $6, $7, $8, 4326) and {condition}
            order by layer.gid
            limit {limit}
-      ) as tile
-     where tile.geom is not null
+      ) as "the tile"
+     where "the tile".geom is not null
 ) as tile
 
 -- name: cut
 left({column}::text, {length}) as {name}
 
 -- name: double
-{column}::double precision as {name}
+-- A number that no double can hold is left out; of those near 0, nothing is left.
+case when abs({column}) < 1e-307 then 0 when abs({column}) <= 1e308 then {column}::double precision end as {name}
 
 -- name: box
 ST_Intersects(layer.geom, ST_MakeEnvelope({west}, {south}, {east}, {north}, 4326))

@@ -2,8 +2,9 @@
 
 import csv
 import math
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["verify_csv", "write_csv"]
 
 ROWS_AT_ONCE = 10_000
+csv.field_size_limit(sys.maxsize)  # a geometry may be as large as one of the database
 
 
 def write_csv(source: Path, columns: "Sequence[Column]", target: Path) -> Path:
@@ -38,6 +40,7 @@ def verify_csv(path: Path, expected: Expected) -> None:
     """Read every line by the standard library and every geometry by shapely; compare the sampled rows' text."""
     sample = _as_text(expected.sample).to_pylist() if expected.rows else []
     wanted = {str(row[GID]): row for row in sample}
+    reals = {field.name for field in expected.sample.schema if field.type == pa.float32()}
     extent = Extent()
     with path.open(encoding="utf-8", newline="") as file:
         reader = csv.DictReader(file)
@@ -45,7 +48,7 @@ def verify_csv(path: Path, expected: Expected) -> None:
             extent.add(shapely.from_wkt(np.array([row[GEOMETRY] or None for row in rows], dtype=object)))
             for row in rows:
                 if row[GID] in wanted:
-                    _compare(path, row, wanted.pop(row[GID]))
+                    _compare(path, row, wanted.pop(row[GID]), reals)
     check(path, "sampled rows that are missing", sorted(wanted), [])
     check(path, "rows", extent.rows, expected.rows)
     check(path, "extent", extent.bounds, expected.bounds)
@@ -70,18 +73,18 @@ def _take(reader: "csv.DictReader[str]", count: int) -> "Iterator[list[dict[str,
         yield waiting
 
 
-def _compare(path: Path, row: dict[str, str], expected: dict[str, object]) -> None:
+def _compare(path: Path, row: dict[str, str], expected: dict[str, object], reals: set[str]) -> None:
     for name, value in expected.items():
-        if not _reads_as(row[name], value):
+        if not _reads_as(row[name], value, np.float32 if name in reals else np.float64):
             raise Permanent(
                 f"{path.name}: row {row[GID]} has {row[name]!r} in column {name!r}, and not {value!r}",
                 code="vector.export_wrong",
             )
 
 
-def _reads_as(text: str, value: object) -> bool:
+def _reads_as(text: str, value: object, real: type[np.floating[Any]]) -> bool:
     if isinstance(value, bool):
         return text == str(value).lower()
     if isinstance(value, float):
-        return float(text) == value or (math.isnan(value) and math.isnan(float(text)))
+        return bool(real(text) == real(value)) or (math.isnan(value) and math.isnan(float(text)))
     return text == ("" if value is None else str(value))

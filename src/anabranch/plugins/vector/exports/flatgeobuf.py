@@ -62,9 +62,10 @@ def verify_flatgeobuf(path: Path, expected: Expected) -> None:
 
 def _read_batches(reader: pa.RecordBatchReader, schema: pa.Schema, extent: Extent) -> "Iterator[pa.RecordBatch]":
     for batch in reader:
-        geometry = batch["wkb_geometry"]
+        *columns, geometry = batch.columns  # by place: a column may be named as GDAL names the geometry
         extent.add(shapes_of(geometry))
-        others = [batch[name].cast(schema.field(name).type) for name in schema.names if name != GEOMETRY]
+        names = [name for name in schema.names if name != GEOMETRY]
+        others = [column.cast(schema.field(name).type) for name, column in zip(names, columns, strict=True)]
         yield pa.RecordBatch.from_arrays([others[0], geometry.cast(pa.binary()), *others[1:]], schema=schema)
 
 

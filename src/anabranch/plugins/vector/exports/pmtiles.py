@@ -10,6 +10,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import shapely
@@ -61,6 +62,12 @@ def verify_pmtiles(path: Path, expected: Expected, *, layer: str, max_zoom: int)
         reader = Reader(source)
         header = reader.header()
         check(path, "kind", (header["version"], header["tile_type"]), (3, TileType.MVT))
+        if not header["addressed_tiles_count"] and _is_beyond_maps(expected):
+            raise Permanent(
+                f"the layer is wholly beyond {MAX_LATITUDE:.2f} degrees north or south, and no web map shows these",
+                code="vector.export_values",
+                remedy="Leave the format out.",
+            )
         check(path, "scales", (header["min_zoom"], header["max_zoom"]), (0, max_zoom))
         check(path, "layers", [found["id"] for found in reader.metadata()["vector_layers"]], [layer])
         _check_bounds(path, header, expected)
@@ -68,6 +75,11 @@ def verify_pmtiles(path: Path, expected: Expected, *, layer: str, max_zoom: int)
         check(path, "tiles", len(tiles), header["addressed_tiles_count"])
     missing = [place for place in _sampled_tiles(expected, max_zoom) if place not in tiles]
     check(path, "tiles that are missing", missing, [])
+
+
+def _is_beyond_maps(expected: Expected) -> bool:
+    _, bottoms, _, tops = shapely.bounds(shapes_of(expected.sample[GEOMETRY])).T if expected.rows else np.zeros((4, 1))
+    return bool(((bottoms > MAX_LATITUDE) | (tops < -MAX_LATITUDE)).all())
 
 
 def _as_held(rows: pa.Table) -> pa.Table:

@@ -1,4 +1,7 @@
-"""Writes the rows of a layer in several formats, and verifies each file by another reader than its writer."""
+"""Writes the rows of a layer in several formats, and compares each file with the rows.
+
+CSV and PMTiles are read by another library than wrote them; GeoParquet and FlatGeobuf by the same.
+"""
 
 from importlib.metadata import version
 from pathlib import Path

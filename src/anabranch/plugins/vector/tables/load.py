@@ -15,7 +15,16 @@ from anabranch.plugins.vector.handler_models import ChunkRows, PublishedLayer, S
 from anabranch.plugins.vector.models import TableShape
 from anabranch.plugins.vector.tables.statements import name_in, run, text
 
-__all__ = ["copy_chunk", "find_layer", "find_published", "finish_table", "make_table", "may_publish", "mix_table"]
+__all__ = [
+    "copy_chunk",
+    "find_last_gid",
+    "find_layer",
+    "find_published",
+    "finish_table",
+    "make_table",
+    "may_publish",
+    "mix_table",
+]
 
 BLOCK_BYTES = 2**20
 BOUNDS_TOLERANCE_DEGREES = 1e-9
@@ -36,6 +45,13 @@ def find_published(ctx: Context, name: str) -> PublishedLayer | None:
     document, files = found.pop("document"), found.pop("files")
     found["columns"] = [{**column, "source": column["name"]} for column in found["columns"]]
     return PublishedLayer.model_validate({"shown": found, "document": document, "files": files})
+
+
+def find_last_gid(ctx: Context, layer: str) -> int:
+    """The largest number of a layer's rows, which may be more than their count."""
+    with ctx.database() as connection:
+        ((gid,),) = connection.execute(name_in("find_last_gid", layer=layer)).fetchall()
+    return int(gid)
 
 
 def may_publish(ctx: Context, collection: str, item: str) -> bool:

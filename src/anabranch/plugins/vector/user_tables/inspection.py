@@ -50,6 +50,7 @@ class UserTable(StrictModel):
     is_own: bool
     has_policies: bool
     has_children: bool
+    has_expressions: bool
     columns: tuple[UserColumn, ...]
 
     def find_columns(self, *codes: str) -> list[UserColumn]:
@@ -113,8 +114,8 @@ def inspect_table(connection: Connection[Any], table: str) -> TableFacts:
 
 def check_table(table: str, found: UserTable) -> str:
     """The name of the geometry column of a table that has the columns of a layer."""
-    if found.kind != "r" or not found.is_own or found.has_policies or found.has_children:
-        remedy = "Copy the rows: `create table … as select …`, without policies and partitions."
+    if found.kind != "r" or not found.is_own or found.has_policies or found.has_children or found.has_expressions:
+        remedy = "Copy the rows: `create table … as select …`, without policies, partitions and such indexes."
         raise Permanent(_describe_relation(table, found), code="geo.not_a_table", remedy=remedy)
     shapes = [column.name for column in found.find_columns("geometry")]
     if len(shapes) != 1:
@@ -131,6 +132,7 @@ def _describe_relation(table: str, found: UserTable) -> str:
         "is not a table of your handlers": not found.is_own,
         "has row security": found.has_policies,
         "has tables that inherit from it": found.has_children,
+        "has indexes or statistics of expressions": found.has_expressions,
     }
     return f"geo.{table} " + " and ".join(reason for reason, holds in reasons.items() if holds)
 

@@ -33,6 +33,7 @@ class TableLibrary:
     def __init__(self, ctx: Context) -> None:
         """Its connections are those of the context."""
         self._ctx = ctx
+        self._parts: set[str] = set()
 
     def scratch_table(self, name: str) -> str:
         """The name of a table of this task's own, the same for all of its attempts."""
@@ -56,12 +57,16 @@ class TableLibrary:
             reason=reason, expected=expected,
         )  # fmt: skip
         part = name_table(name, f"{self._ctx.task_id}/{table}")
+        if part in self._parts:
+            what = f"publish_table: this attempt has published a table geo.{table} as {name}"
+            raise Permanent(what, code="geo.arguments", remedy="Give the second table, or its layer, another name.")
         rows = self._count_published(part)
         if rows is None:
             rows = self._publish(wanted, part)
         else:  # an earlier attempt has published it, and its report was lost
             with self._ctx.database() as connection:
                 connection.execute(name_in("drop_user_table", table=table))
+        self._parts.add(part)
         return PublishedTable(collection=collection, id=name, table=name, rows=rows)
 
     def _count_published(self, part: str) -> int | None:
