@@ -4,6 +4,7 @@ from typing import Annotated
 
 from fastapi import Path
 
+from anabranch.access import PLATFORM_PATTERN
 from anabranch.engine.model import LimitKind
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "Kind",
     "LimitedName",
     "NodeName",
+    "PlatformId",
     "Session",
     "WorkflowId",
 ]
@@ -35,4 +37,5 @@ Session = Annotated[
 KeyId = Annotated[str, Path(description="The id of a key, which is not secret: the part after `anb_`.")]
 CollectionId = Annotated[str, Path(max_length=63, pattern=r"^[^\x00-\x1f]+$", description="The id of a collection.")]
 ItemId = Annotated[str, Path(max_length=128, pattern=r"^[^\x00-\x1f]+$", description="The id of an item.")]
+PlatformId = Annotated[str, Path(pattern=f"^{PLATFORM_PATTERN.pattern}$", description="The id of a platform.")]
 ErrorCode = Annotated[str, Path(description="A code, as in a problem's `code`.")]

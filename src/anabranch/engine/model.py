@@ -139,6 +139,7 @@ class Job:
     started_at: datetime | None
     finished_at: datetime | None
     parent: int | None
+    platform: str
 
 
 @dataclass(frozen=True)
@@ -191,7 +192,7 @@ class Tombstone:
     job_id: str
     identity: str
     ordinal: int
-    scope: str
+    platform: str
     workflow: str
     state: JobState
     created_at: datetime

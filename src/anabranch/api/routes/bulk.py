@@ -126,7 +126,7 @@ class _Bulk:
         return Order(
             wanted.workflow,
             wanted.parameters,
-            self.caller.scope,
+            self.caller.platform,
             wanted.correlation_id or self.caller.correlation_id,
             wanted.priority,
             wanted.rerun,

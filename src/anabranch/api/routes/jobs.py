@@ -10,7 +10,7 @@ from anabranch.access import Scope
 from anabranch.api.answers.build import build_job, build_page, build_submitted, build_summary, build_task, to_text
 from anabranch.api.answers.etags import CACHEABLE, IfNoneMatch, allow_caching, not_modified
 from anabranch.api.body import JsonBody
-from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway, CurrentLimits, needs, read_key
+from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway, CurrentLimits, CurrentReads, needs, read_key
 from anabranch.api.job_bodies import check_job, find_all_mistakes, read_job, read_submit_query
 from anabranch.api.openapi.declare import BODY_CODES, JOB_CODES, SUBMIT_CODES, Responses, body, keyed, problems, queried
 from anabranch.api.paths import JobId, WorkflowId
@@ -104,10 +104,10 @@ async def validate_job(given: JsonBody, gateway: CurrentGateway) -> CheckedJob:
 
 
 @router.get("", dependencies=[needs(Scope.READ)], responses=problems(*JOB_CODES))
-async def list_jobs(query: Annotated[JobsQuery, Query()], gateway: CurrentGateway) -> Page[JobSummary]:
+async def list_jobs(query: Annotated[JobsQuery, Query()], reads: CurrentReads) -> Page[JobSummary]:
     """Jobs, the newest first."""
-    parent = (await gateway.reads.find(query.parent)).id if query.parent else None
-    found = await gateway.reads.jobs(
+    parent = (await reads.find(query.parent)).id if query.parent else None
+    found = await reads.jobs(
         limit=query.limit + 1,
         before=query.before,
         state=query.status,
@@ -128,19 +128,19 @@ READS_JOB: Any = {  # what FastAPI takes for a route
 @router.get("/{job_id}", name="show_job", description="The same as `/api/jobs/status/{job_id}`.", **READS_JOB)
 @router.get("/status/{job_id}", **READS_JOB)
 async def show_status(
-    job_id: JobId, gateway: CurrentGateway, response: Response, if_none_match: IfNoneMatch = None
+    job_id: JobId, reads: CurrentReads, response: Response, if_none_match: IfNoneMatch = None
 ) -> JobStatus | Response:
     """A job with its nodes, its progress and its result; a unique prefix of its id is enough.
 
     Once it has ended, the response has an ETag.
     """
-    job = await gateway.reads.find(job_id)
+    job = await reads.find(job_id)
     if job.state in TERMINAL_STATES:
         tag = tag_of(job.job_id, job.last_event)
         if has(if_none_match, tag):
             return not_modified(tag)
         allow_caching(response, tag)
-    return build_job(await gateway.reads.detail(job))
+    return build_job(await reads.detail(job))
 
 
 @router.get(
@@ -148,14 +148,12 @@ async def show_status(
     dependencies=[needs(Scope.READ)],
     responses=problems(*JOB_CODES, "node.not_found", "page.cursor"),
 )
-async def list_tasks(job_id: JobId, query: Annotated[TasksQuery, Query()], gateway: CurrentGateway) -> Page[Task]:
+async def list_tasks(job_id: JobId, query: Annotated[TasksQuery, Query()], reads: CurrentReads) -> Page[Task]:
     """The tasks of a job, in order."""
-    job = (await gateway.reads.head(job_id)).job
-    found = await gateway.reads.tasks(
-        job, limit=query.limit + 1, after=query.after, node=query.node, status=query.status
-    )
+    job = (await reads.head(job_id)).job
+    found = await reads.tasks(job, limit=query.limit + 1, after=query.after, node=query.node, status=query.status)
     if query.node and not found:
-        await gateway.reads.require_node(job, query.node)
+        await reads.require_node(job, query.node)
     return build_page(found, query.limit, build_task, lambda task: task.cursor)
 
 
@@ -166,7 +164,7 @@ async def submit_wanted(
     order = Order(
         wanted.workflow,
         wanted.parameters,
-        caller.scope,
+        caller.platform,
         caller.correlation_id,
         wanted.priority,
         wanted.rerun,

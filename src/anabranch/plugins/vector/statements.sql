@@ -1,7 +1,7 @@
 -- Statements of the vector handlers.
 
 -- name: find_layer
-select * from app.find_layer(%(name)s)
+select * from app.find_layer(%(name)s, %(job_id)s)
 
 -- name: may_publish
 -- Whether a job may publish an item: nobody else's has its id.
