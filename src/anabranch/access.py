@@ -14,8 +14,11 @@ from anabranch.errors import AnabranchError, InputError, Kind
 from anabranch.redaction import KEY
 
 __all__ = [
+    "ANONYMOUS",
+    "DEFAULT_PLATFORM",
     "KEY",
     "LOCAL",
+    "PLATFORM_PATTERN",
     "Credential",
     "KeyRequest",
     "KnownKey",
@@ -30,7 +33,9 @@ __all__ = [
 ]
 
 NAME_PATTERN = re.compile(r"[^\x00-\x1f\x7f]{1,200}")
+PLATFORM_PATTERN = re.compile(r"[a-z][a-z0-9_-]{0,39}")
 MAX_LIFETIME = timedelta(days=3650)
+DEFAULT_PLATFORM = "default"
 
 
 class NotAuthenticated(AnabranchError):
@@ -41,32 +46,43 @@ class NotAuthenticated(AnabranchError):
 
 @dataclass(frozen=True)
 class Principal:
-    """Who acts, and the owner of the jobs that come of it; without a key, the person at this machine."""
+    """Who acts, and the platform that owns what comes of it; without a key, the person at this machine."""
 
     name: str
-    owner: str
+    platform: str
     scope: Scope
     key_id: str | None = None
 
+    @property
+    def sees(self) -> str | None:
+        """The platform whose jobs, files and collections it may see; None: all."""
+        return None if self.scope.includes(Scope.ADMIN) else self.platform
 
-LOCAL = Principal("local", "local", Scope.ADMIN)
+
+LOCAL = Principal("local", DEFAULT_PLATFORM, Scope.ADMIN)
+ANONYMOUS = Principal("anonymous", "", Scope.READ)  # without a key, where the operator allows that: sees what is public
 
 
 @dataclass(frozen=True)
 class KeyRequest:
-    """A key to make: two keys of one owner share jobs, two owners don't (E15)."""
+    """A key to make: two keys of one platform share jobs, two platforms don't (E15)."""
 
     name: str
     scope: Scope
-    owner: str = LOCAL.owner
+    platform: str = DEFAULT_PLATFORM
     lasts: timedelta | None = None
 
     def __post_init__(self) -> None:
-        for what, text in (("name", self.name), ("owner", self.owner)):
-            if not NAME_PATTERN.fullmatch(text) or text.isspace() or holds_key(text):
-                raise InputError(
-                    "key.invalid", f"the {what} of a key must be 1 to 200 printable characters, and no key itself"
-                )
+        if not NAME_PATTERN.fullmatch(self.name) or self.name.isspace() or holds_key(self.name):
+            raise InputError(
+                "key.invalid", "the name of a key must be 1 to 200 printable characters, and no key itself"
+            )
+        if not PLATFORM_PATTERN.fullmatch(self.platform):
+            raise InputError(
+                "key.invalid",
+                "the id of a platform has 1 to 40 lowercase letters, digits, hyphens or underscores, "
+                "and begins with a letter",
+            )
         if self.lasts is not None and not timedelta(0) < self.lasts <= MAX_LIFETIME:
             raise InputError("key.invalid", f"a key lasts more than nothing and at most {MAX_LIFETIME.days} days")
 
@@ -109,7 +125,7 @@ class KnownKey:
 
     digest: bytes
     name: str
-    owner: str
+    platform: str
     scope: Scope
     expired: bool
     revoked: bool
@@ -121,7 +137,7 @@ class KnownKey:
 
     def principal(self, key_id: str) -> Principal:
         """Who acts with it."""
-        return Principal(f"{self.owner}/{self.name}", self.owner, self.scope, key_id)
+        return Principal(f"{self.platform}/{self.name}", self.platform, self.scope, key_id)
 
 
 def holds_key(text: str) -> bool:

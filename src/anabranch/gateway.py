@@ -60,7 +60,7 @@ class Gateway:
         self._store = open_store(settings, database_url, "anabranch api", checked=True)
         self.controls = Controls(self._store, self.reads, self._session_id, self._start, self._later)
         self.publishing = ItemActions(
-            database_url, self.reads, self.storage, timedelta(days=settings.restore_window_days)
+            database_url, self._store, self.reads, self.storage, timedelta(days=settings.restore_window_days)
         )
         self.releases = ReleaseActions(self._store, self.publishing, self.declaration, self._session_id, self._start)
         self.keys = self._store.keys()

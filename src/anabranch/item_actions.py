@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from anabranch.adapters.postgres.connect import Role, connect
 from anabranch.adapters.postgres.database import translate
 from anabranch.adapters.postgres.store.reads import PostgresReads
-from anabranch.contract.catalog import ItemChange
+from anabranch.adapters.postgres.store.store import PostgresStore
+from anabranch.contract.catalog import CollectionAccess, ItemChange
 from anabranch.errors import Conflict, NotFound
 from anabranch.storage.tiers import Storage
 
@@ -42,8 +43,11 @@ class ItemAction:
 class ItemActions:
     """Changes what readers see, over one connection at a time, which is opened for it."""
 
-    def __init__(self, url: str, reads: PostgresReads, storage: Storage, restore_window: timedelta) -> None:
+    def __init__(
+        self, url: str, store: PostgresStore, reads: PostgresReads, storage: Storage, restore_window: timedelta
+    ) -> None:
         self._url = url
+        self._store = store
         self._reads = reads
         self._storage = storage
         self._window = restore_window
@@ -98,6 +102,17 @@ class ItemActions:
         from anabranch.plugins.stac.catalog import By, remove_collection
 
         await self._alone(lambda connection: remove_collection(connection, collection, By(actor=actor)))
+
+    async def change_writer(
+        self, collection: str, writer: str, *, adds: bool, platform: str | None, actor: str
+    ) -> CollectionAccess:
+        """Let a platform publish into a collection, or not any more; `platform` limits it to that one's collections."""
+        items = self._reads.seen_by(platform).items()
+        found = await items.access(collection)
+        if not await self._store.change_writer(collection, writer, adds=adds, platform=platform, by=actor):
+            what = f"collection {collection} belongs to another platform"
+            raise Conflict("publication.owner", what, remedy=f"Ask an administrator, or {found.platform}.")
+        return await items.access(collection)
 
     async def _alone(self, work: Callable[[Any], Answer]) -> Answer:
         def guarded() -> Answer:

@@ -1,7 +1,7 @@
 """Control of jobs, queues and workers: reads the status, decides, and calls the transition."""
 
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from anabranch.adapters.postgres.store.reads import PostgresReads
 from anabranch.adapters.postgres.store.store import PostgresStore
@@ -51,6 +51,10 @@ class Controls:
     session: Callable[[], SessionId]
     start: Callable[[Sequence[TakenRight]], None]  # spends rights
     later: Callable[[Coroutine[None, None, None]], None]  # runs work in the background
+
+    def seen_by(self, platform: str | None) -> "Controls":
+        """The same for a platform, which controls its own jobs only; None: all."""
+        return replace(self, reads=self.reads.seen_by(platform))
 
     async def cancel(self, job_id: str, reason: str, by: str) -> JobDetail:
         """Cancel a job and those it runs, by its id or a start of it; Conflict when it has ended (E5).

@@ -166,6 +166,10 @@ class Settings(BaseSettings):
     cors_origins: Annotated[tuple[str, ...], NoDecode] = Field(
         (), description="Origins whose pages may read catalog, tiles and files, separated by commas; `*` for all."
     )
+    anonymous_read: bool = Field(
+        False,
+        description="Whether items that are cleared as public can be read without a key, where keys are required.",
+    )
     max_connections: int = Field(800, ge=1, description="Maximum number of connections of one API process.")
     header_seconds: float = Field(20, gt=0, le=3600, description="How long the header of a request may take to arrive.")
     body_seconds: float = Field(
@@ -179,11 +183,11 @@ class Settings(BaseSettings):
         12_000, ge=0, description="Requests per address and minute, if keys are required; 0 for no limit."
     )
     wrong_keys_per_minute: int = Field(20, ge=0, description="Wrong keys per address and minute; 0 for no limit.")
-    owner_jobs_per_day: int = Field(
-        100_000, ge=0, description="Jobs that the keys of one owner may submit in a day; 0 for no limit."
+    platform_jobs_per_day: int = Field(
+        100_000, ge=0, description="Jobs that the keys of one platform may submit in a day; 0 for no limit."
     )
-    owner_upload_mb_per_day: int = Field(
-        204_800, ge=0, description="Megabytes that the keys of one owner may upload in a day; 0 for no limit."
+    platform_upload_mb_per_day: int = Field(
+        204_800, ge=0, description="Megabytes that the keys of one platform may upload in a day; 0 for no limit."
     )
     draw_files_in_place: bool = Field(
         False,

@@ -458,9 +458,10 @@ def test_the_origin_of_an_item_is_the_workflow_of_its_job(handler: Connection[An
     made = datetime(2026, 3, 21, 10, 15, tzinfo=UTC)
     login.execute("insert into app.workflows values ('h', 'process_raster', '{}', now())")
     login.execute("""
-        insert into app.jobs (job_id, identity, ordinal, scope, workflow, workflow_hash, parameters, priority, state,
-                              generation, correlation_id, last_event, created_at)
-        values (%s, 'i', 0, 's', 'process_raster', 'h', '{}', 5, 'running', 1, 'c', 0, %s)""", [JOB, made])  # fmt: skip
+        insert into app.jobs (job_id, identity, ordinal, scope, platform, workflow, workflow_hash, parameters, priority,
+                              state, generation, correlation_id, last_event, created_at)
+        values (%s, 'i', 0, 's', 's', 'process_raster', 'h', '{}', 5, 'running', 1, 'c', 0, %s)""",
+        [JOB, made])  # fmt: skip
     assert find_origin(handler, JOB) == Origin(JOB, "process_raster", "h", made)
     assert find_origin(handler, "gone") == Origin("gone")
 

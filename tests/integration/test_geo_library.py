@@ -468,7 +468,7 @@ async def test_e3_a_job_publishes_its_table_signed_also_when_its_first_report_wa
 async def test_another_owner_takes_neither_the_item_nor_the_name(stack: Stack, owner: Connection[Any]) -> None:
     job = await stack.run("publish_parks", name="city_parks", query=POINT)
     assert job.job.state is JobState.COMPLETED, job.job.error
-    for collection, code in (("parks", "publication.owner"), ("others", "publication.name_taken")):
+    for collection, code in (("parks", "catalog.no_collection"), ("others", "publication.name_taken")):
         given = {"name": "city_parks", "query": POINT, "collection": collection}
         order = Order("publish_parks", given, scope="bob", by="bob", correlation_id="test")
         refused = await stack.wait((await stack.gateway.submit(order)).job_id)

@@ -67,9 +67,9 @@ def send_on(connection: socket.socket, piece: bytes) -> bytes:
     raise TimeoutError("the connection was never closed")
 
 
-async def make_key(url: str, owner: str = "acme", scope: Scope = Scope.SUBMIT) -> dict[str, str]:
+async def make_key(url: str, platform: str = "acme", scope: Scope = Scope.SUBMIT) -> dict[str, str]:
     async with open_keys(url) as keys:
-        _, credential = await keys.make(KeyRequest("ci", scope, owner), "a test")
+        _, credential = await keys.make(KeyRequest("ci", scope, platform), "a test")
         return {"Authorization": f"Bearer {credential.text}"}
 
 
@@ -286,9 +286,9 @@ async def test_ts9_the_requests_of_an_address_are_bounded(database_url: str, tmp
         assert [api.client.get("/livez", headers=near).status_code for _ in range(10)] == [200] * 10
 
 
-async def test_ts9_an_owner_submits_so_many_jobs_in_a_day(database_url: str, tmp_path: Path) -> None:
-    key, other = await make_key(database_url), await make_key(database_url, owner="globex")
-    with serve_api(database_url, tmp_path / "home", auth="keys", owner_jobs_per_day="3") as api:
+async def test_ts9_a_platform_submits_so_many_jobs_in_a_day(database_url: str, tmp_path: Path) -> None:
+    key, other = await make_key(database_url), await make_key(database_url, platform="globex")
+    with serve_api(database_url, tmp_path / "home", auth="keys", platform_jobs_per_day="3") as api:
 
         def submit(n: int, key: dict[str, str]) -> httpx.Response:
             return api.client.post("/api/jobs/submit/echo", json={"message": f"job {n}"}, headers=key)
@@ -310,7 +310,7 @@ async def test_ts9_an_owner_submits_so_many_jobs_in_a_day(database_url: str, tmp
 
 async def test_ts9_a_replayed_answer_is_not_a_job_of_the_day(database_url: str, tmp_path: Path) -> None:
     key = await make_key(database_url)
-    with serve_api(database_url, tmp_path / "home", auth="keys", owner_jobs_per_day="4") as api:
+    with serve_api(database_url, tmp_path / "home", auth="keys", platform_jobs_per_day="4") as api:
 
         def submit(n: int, again: str) -> httpx.Response:
             headers = {**key, "Idempotency-Key": again}
@@ -338,7 +338,7 @@ async def test_ts9_lines_beyond_the_quota_are_refused_and_the_others_printed(dat
     file.write_text(
         '{"wrong": 1}\n{"message": "2"}\n{"message": "3"}\n{"message": "4"}\n{"wrong": 5}\n{"message": "1"}\n'
     )
-    with serve_api(database_url, tmp_path / "home", auth="keys", owner_jobs_per_day="3") as api:
+    with serve_api(database_url, tmp_path / "home", auth="keys", platform_jobs_per_day="3") as api:
         known = api.client.post("/api/jobs/submit/echo", json={"message": "1"}, headers=key).json()["job_id"]
         secret = key["Authorization"].removeprefix("Bearer ")
         environment = os.environ | {"ANABRANCH_API_URL": api.url, "ANABRANCH_API_KEY": secret}
@@ -352,9 +352,9 @@ async def test_ts9_lines_beyond_the_quota_are_refused_and_the_others_printed(dat
     assert done.returncode == 5
 
 
-async def test_ts9_an_owner_uploads_so_much_in_a_day(database_url: str, tmp_path: Path) -> None:
-    key, other = await make_key(database_url), await make_key(database_url, owner="globex")
-    with serve_api(database_url, tmp_path / "home", auth="keys", owner_upload_mb_per_day="2") as api:
+async def test_ts9_a_platform_uploads_so_much_in_a_day(database_url: str, tmp_path: Path) -> None:
+    key, other = await make_key(database_url), await make_key(database_url, platform="globex")
+    with serve_api(database_url, tmp_path / "home", auth="keys", platform_upload_mb_per_day="2") as api:
 
         def upload(size: int, key: dict[str, str], *, chunked: bool = False) -> httpx.Response:
             content: Any = iter([b"x" * size]) if chunked else b"x" * size
@@ -370,7 +370,7 @@ async def test_ts9_an_owner_uploads_so_much_in_a_day(database_url: str, tmp_path
 
 def test_rates_and_quotas_are_off_on_loopback_without_keys(database_url: str, tmp_path: Path) -> None:
     tight = ("key_requests", "address_requests", "wrong_keys")
-    limits = {**{f"{name}_per_minute": "1" for name in tight}, "owner_jobs_per_day": "1"}
+    limits = {**{f"{name}_per_minute": "1" for name in tight}, "platform_jobs_per_day": "1"}
     with serve_api(database_url, tmp_path / "home", **limits) as api:
         assert [api.client.get("/api/handlers").status_code for _ in range(10)] == [200] * 10
         for n in range(3):

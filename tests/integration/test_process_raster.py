@@ -358,7 +358,12 @@ async def test_e15_the_same_raster_is_the_same_item_and_other_wishes_make_anothe
     again = await publish(stack, "map.tif")
     rerun = await stack.gateway.submit(
         Order(
-            "process_raster", {"source": "bronze://in/map.tif"}, scope="test", by="test", correlation_id="x", rerun=True
+            "process_raster",
+            {"source": "bronze://in/map.tif"},
+            scope="default",
+            by="test",
+            correlation_id="x",
+            rerun=True,
         )
     )
     warped = await publish(stack, "map.tif", target_crs="EPSG:3857")

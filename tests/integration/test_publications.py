@@ -97,9 +97,11 @@ def add_job(login: Connection[Any], job: str, scope: str, parent: str | None = N
     login.execute("insert into app.workflows values ('h', 'w', '{}', now()) on conflict do nothing")
     login.execute("""
         insert into app.jobs (job_id, identity, ordinal, scope, workflow, workflow_hash, parameters, priority, state,
-                              generation, correlation_id, last_event, created_at, parent)
+                              generation, correlation_id, last_event, created_at, parent, platform)
         values (%s, %s, 0, %s, 'w', 'h', '{}', 5, 'running', 1, 'c', 1, now(),
-                (select id from app.jobs where job_id = %s))""", [job, job, scope, parent])  # fmt: skip
+                (select id from app.jobs where job_id = %s),
+                coalesce((select platform from app.jobs where job_id = %s), %s))""",
+        [job, job, scope, parent, parent, scope])  # fmt: skip
     login.execute(
         "insert into app.events (job, seq, at, kind, data) select id, 1, now(), 'job.submitted', %s from app.jobs"
         " where job_id = %s",
@@ -352,7 +354,7 @@ def test_p7_a_key_belongs_to_the_owner_of_the_root_job_which_is_who_acts(
 def make_key(login: Connection[Any], key_id: str, scope: str) -> None:
     login.execute(
         """
-        insert into app.keys (key_id, digest, name, owner, scope, made_at, made_by)
+        insert into app.keys (key_id, digest, name, platform, scope, made_at, made_by)
         values (%s, decode(repeat('00', 32), 'hex'), 'rita', 'roads', %s, now(), 'a test')""",
         [key_id, scope],
     )
@@ -367,6 +369,14 @@ def test_p7_only_its_owner_changes_a_collection_and_an_unknown_extension_is_no_h
     document, _ = build_collection(CollectionFacts(id="ours", title="Ours"))
     document["stac_extensions"] = [unknown]
     store_collection(handler, document, document, By(A))
+    for refused in (
+        lambda: ensure_collection(handler, CollectionFacts(id="ours", title="Ours"), By(C)),
+        lambda: publish(handler, "ours", C, [publication(C, collection="ours")]),
+    ):
+        with pytest.raises(NotFound) as missing:
+            refused()
+        assert missing.value.code == "catalog.no_collection"
+    login.execute("insert into app.collection_writers values ('ours', 'rivers', 'a test', now())")
     assert not ensure_collection(handler, CollectionFacts(id="ours", title="Ours"), By(C)), "nothing would change"
     with pytest.raises(Conflict) as caught:
         ensure_collection(handler, CollectionFacts(id="ours", title="Theirs"), By(C))
@@ -500,8 +510,10 @@ def test_o4_what_an_earlier_release_published_becomes_the_first_publication(
     migrate(empty_database_url, files=Files(earlier))
     item = {"id": "dem", "document": publication(A).document, "outputs": [asdict(publication(A).outputs[0])]}
     with connect(empty_database_url, None) as login:
+        login.execute("alter table app.jobs add platform text")
         add_job(login, A, "roads")
         login.execute("""
+            alter table app.jobs drop platform;
             insert into app.collections values ('heights', '{}', now(), now());
             insert into app.signing_keys values ('k', 'pem', now());""")
         login.execute("insert into app.catalog_items values ('heights', 'dem', %s, %s, now())", [Jsonb({"a": 1}), A])

@@ -152,7 +152,7 @@ async def test_ids_of_other_owners_are_found_before_any_file_is_read(stack: Stac
     refused = (await stack.wait((await stack.gateway.submit(theirs)).job_id)).job.error
     assert refused
     assert (refused.code, refused.node) == ("publication.owner", "preflight")
-    assert "items of other owners: owned/a, owned/b" in refused.message
+    assert "items of other platforms: owned/a, owned/b" in refused.message
 
 
 async def test_one_bad_file_is_reported_with_all_others_and_nothing_is_published(

@@ -27,9 +27,17 @@ from tests.support.engine import EngineHarness, fan_out
 from tests.support.small_schema import SmallSchema
 
 REPOSITORY = Path(__file__).parents[2]
-# A migration that came later, taken back: what it made, and the tables that it replaced.
+# Migrations that came later, taken back: what they made, and the tables that they replaced.
+UNDO_ISOLATION = """
+    alter table app.keys rename column platform to owner;
+    alter table app.tombstones rename column platform to scope;
+    alter table app.jobs drop column platform;
+    alter table app.publication_keys drop column public cascade;
+    drop index app.publication_keys_owner;
+    drop table app.collection_writers;
+"""
 UNDO_PUBLICATIONS = """
-    drop view app.current_publications cascade;
+    drop view if exists app.current_publications cascade;
     drop table app.publications, app.publication_keys, app.published_files, app.former_publications,
                app.superseded_jobs, app.kept_publications, app.expired_objects, app.layer_tables, app.loaded_chunks,
                app.published_tables, app.layer_names cascade;
@@ -284,6 +292,7 @@ async def test_o4_what_runs_under_the_limits_of_an_older_database_is_counted(
         await engine.store.limit(kind, name, {"most": 4}, "test")
     claims = await engine.claim(3)
     run(database_url, "drop function app.note_running() cascade; drop table app.limit_changes")
+    run(database_url, UNDO_ISOLATION, Role.OWNER)
     run(database_url, UNDO_PUBLICATIONS, Role.OWNER)
     run(database_url, UNDO_NOTIFICATIONS, Role.OWNER)
     run(database_url, UNDO_PLATFORM, Role.OWNER)
@@ -305,6 +314,7 @@ async def test_o4_lanes_that_are_open_keep_their_order_when_owners_are_served_in
 ) -> None:
     jobs = [(await engine.submit(fan_out(1), scope=scope, number=n)).job_id for n, scope in enumerate("aabba")]
     run(database_url, "update app.lanes set served_at = served_at - job * interval '1 s'")
+    run(database_url, UNDO_ISOLATION, Role.OWNER)
     run(database_url, UNDO_NOTIFICATIONS, Role.OWNER)
     run(database_url, UNDO_PLATFORM, Role.OWNER)
     run(database_url, UNDO_FAIR_SHARE, Role.OWNER)

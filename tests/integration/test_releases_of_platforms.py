@@ -94,6 +94,18 @@ async def test_p1_p4_p6_a_release_is_published_when_it_is_approved_and_not_befor
     assert (asked.job_id, asked.body["title"]) == (accepted.job_id, "Heights")
 
 
+async def test_s1_what_is_cleared_as_public_is_public_from_its_publication_until_it_is_not(
+    stack: Stack, catalog_url: str
+) -> None:
+    public = "select public from app.publication_keys where kind = 'item' order by key"
+    accepted = await approved(stack, clearance="public")
+    assert rows(catalog_url, public) == [{"public": True}]
+    await stack.gateway.releases.clear(accepted.release_id, "internal", BEN)
+    assert rows(catalog_url, public) == [{"public": False}]
+    await stack.gateway.releases.clear(accepted.release_id, "public", BEN)
+    assert rows(catalog_url, public) == [{"public": True}]
+
+
 async def test_p5_a_reprocess_is_reviewed_while_the_approved_revision_is_served(stack: Stack) -> None:
     releases = stack.gateway.releases
     first = await approved(stack)

@@ -117,6 +117,8 @@ async def test_items_of_another_owner_are_refused_alone_and_two_ingests_at_once_
     )
     theirs = Order("stac_ingest", {"source": "bronze://theirs.ndjson"}, scope="other", by="x", correlation_id="x")
     await stack.wait((await stack.gateway.submit(theirs)).job_id)
+    with connect(catalog_url, None) as login:
+        login.execute("insert into app.collection_writers select id, 'default', 'a test', now() from app.collections")
 
     results = await asyncio.gather(*(ingest(stack, "bronze://all.ndjson", reason=why) for why in ("one", "two")))
     assert [(each["accepted"], each["refused"]) for each in results] == [(8, 1), (8, 1)]

@@ -302,9 +302,9 @@ async def test_s5_the_log_of_an_attempt_says_where_its_handler_failed_wherever_i
 
 BEFORE = """
 insert into app.workflows (hash, workflow, definition, created_at) values ('h', 'old', '{}', now());
-insert into app.jobs (job_id, identity, ordinal, scope, workflow, workflow_hash, parameters, priority, state,
+insert into app.jobs (job_id, identity, ordinal, scope, platform, workflow, workflow_hash, parameters, priority, state,
                       generation, correlation_id, last_event, created_at)
-values ('ab', 'ab', 0, 'local', 'old', 'h', '{}', 5, 'running', 0, 'c', 2, now());
+values ('ab', 'ab', 0, 'default', 'default', 'old', 'h', '{}', 5, 'running', 0, 'c', 2, now());
 insert into app.nodes (job, name, position, state, generation, opened_at) values (1, 'work', 1, 'running', 0, now());
 insert into app.events
 values (1, 1, now(), 'job.submitted', null, '{"ordinal": 0}'),

@@ -340,7 +340,7 @@ async def test_e22_places_are_found_by_indexes_when_the_plans_were_made_for_empt
 
 
 HISTORY = 20_000
-COPIED_JOB = "scope, workflow_hash, parameters, priority, generation, correlation_id, last_event, created_at"
+COPIED_JOB = "scope, platform, workflow_hash, parameters, priority, generation, correlation_id, last_event, created_at"
 
 
 async def add_history(url: str) -> None:
@@ -354,6 +354,7 @@ async def add_history(url: str) -> None:
             f"       case i when 2 then 'failed' else 'completed' end::app.job_state, now(), {COPIED_JOB}"
             f"   from app.jobs, generate_series(1, {HISTORY}) i".encode()
         )
+        admin.execute("update app.jobs set platform = 'other' where job_id in (md5('2'), md5('4'))")
         admin.execute("insert into app.labels select id, 'team', 'maps' from app.jobs")
         admin.execute(
             "insert into app.labels select id, 'run', case when id % 2 = 0 then 'even' else 'odd' end from app.jobs"
@@ -385,6 +386,12 @@ LISTS: list[tuple[dict[str, Any], int]] = [
     ({"label_names": ["rare"], "label_values": ["yes"]}, 1),
     ({"label_names": ["rare", "team"], "label_values": ["yes", "maps"], "workflow": "rare", "state": "completed"}, 1),
     ({"label_names": ["team"], "label_values": ["none"]}, 0),
+    ({"platform": "other"}, 2),
+    ({"platform": "other", "state": "failed"}, 1),
+    ({"platform": "other", "workflow": "fan_out"}, 2),
+    ({"platform": "other", "workflow": "fan_out", "state": "completed"}, 1),
+    ({"platform": "other", "workflow": "rare"}, 0),
+    ({"platform": "none"}, 0),
 ]
 
 
@@ -396,7 +403,7 @@ async def test_a19_x11_a_list_of_jobs_reads_what_it_shows(quiet_url: str, plans:
         rows: list[Any] = []
 
         def ask(given: dict[str, Any]) -> None:
-            absent = dict.fromkeys(("before", "state", "workflow", "parent", "label_names", "label_values"))
+            absent = dict.fromkeys(("before", "state", "workflow", "parent", "label_names", "label_values", "platform"))
             parameters = {**absent, "limit": 50, **given}
             rows[:] = meter.connection.execute(query_text("jobs").encode(), parameters, prepare=True).fetchall()
 

@@ -16,9 +16,9 @@ ENDED, OPEN = 30_000, 200
 LARGE = {"jobs", "nodes", "lanes", "items", "outcomes", "attempts", "events"}
 FILL = f"""
 insert into app.workflows values ('h', 'w', '{{}}', now());
-insert into app.jobs (job_id, identity, ordinal, scope, workflow, workflow_hash, parameters, priority, state,
+insert into app.jobs (job_id, identity, ordinal, scope, platform, workflow, workflow_hash, parameters, priority, state,
                       generation, correlation_id, last_event, created_at)
-select n, n, 0, '', 'w', 'h', '{{}}', 5,
+select n, n, 0, '', '', 'w', 'h', '{{}}', 5,
        case when n % {ENDED // OPEN} = 0 then 'running' else 'completed' end::app.job_state, 0, '', 1, now()
   from generate_series(1, {ENDED}) n;
 insert into app.lanes (job, node, purpose, generation, queue, priority, handler, with_parameters, policy, width,

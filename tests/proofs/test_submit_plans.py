@@ -20,9 +20,10 @@ BATCH, MANY = 50, 50_000
 MOST_GROWTH = 1.5
 EXPLAIN = f"explain (analyze, buffers, timing off, format json) {call_text('submit_batch')}"
 FILL = [
-    """insert into app.jobs (job_id, identity, ordinal, scope, workflow, workflow_hash, parameters, priority, state,
-                             generation, correlation_id, last_event, created_at)
-       select md5(i::text), md5(i::text), 0, scope, workflow, workflow_hash, '{}', 5, 'completed', 0, 'c', 1, now()
+    """insert into app.jobs (job_id, identity, ordinal, scope, platform, workflow, workflow_hash, parameters, priority,
+                             state, generation, correlation_id, last_event, created_at)
+       select md5(i::text), md5(i::text), 0, scope, platform, workflow, workflow_hash, '{}', 5, 'completed', 0, 'c',
+              1, now()
          from (select * from app.jobs limit 1) j, generate_series(1, %(many)s) i""",
     """insert into app.nodes (job, name, position, state, generation)
        select id, 'work', 1, 'completed', 0 from app.jobs where state = 'completed'""",

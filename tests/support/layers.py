@@ -99,6 +99,8 @@ def add_layer(
         ensure_collection(handler, CollectionFacts(id="layers"))
         found = [Publication(document, find_outputs(described), layer=Layer(name, [table]))]
         publish(handler, "layers", secrets.token_hex(32), found)
+    with connect(url, Role.OWNER) as owner:
+        owner.execute("update app.publication_keys set owner = 'default' where kind = 'collection' and owner is null")
 
 
 def withdraw_layer(url: str, name: str) -> None:

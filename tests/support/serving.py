@@ -17,7 +17,7 @@ import httpx
 import psycopg
 from psycopg.types.json import Jsonb
 
-from anabranch.access import KeyRequest, Scope
+from anabranch.access import DEFAULT_PLATFORM, KeyRequest, Scope
 from anabranch.adapters.postgres.store.keys import open_keys
 from anabranch.app import open_marks
 from anabranch.settings import Settings
@@ -49,6 +49,10 @@ PROJECTION = "https://stac-extensions.github.io/projection/v2.0.0/schema.json"
 COLLECTION = """
 insert into app.collections (id, document, made_at, changed_at)
 values (%s, %s, app.now(), app.now()) on conflict do nothing
+"""
+OWNER = """
+insert into app.publication_keys (kind, key, owner, number)
+values ('collection', %s, 'default', 0) on conflict do nothing
 """
 
 
@@ -151,6 +155,7 @@ def add_items(
     if published:
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute(COLLECTION, (collection, Jsonb(_collection(collection))))
+            connection.execute(OWNER, (collection,))
             connection.execute("select app.publish_items(%s, %s, %s)", (collection, JOB, Jsonb(rows)))
     _load(url, [row["document"] for row in rows], collection)
 
@@ -245,12 +250,12 @@ class Served:
         return str(self.client.base_url).rstrip("/")
 
 
-def make_key(url: str, scope: Scope = Scope.READ) -> str:
+def make_key(url: str, scope: Scope = Scope.READ, platform: str = DEFAULT_PLATFORM) -> str:
     """A key of this database's own, which may read or more."""
 
     async def make() -> str:
         async with open_keys(url) as keys:
-            _, credential = await keys.make(KeyRequest("reader", scope), "a test")
+            _, credential = await keys.make(KeyRequest("reader", scope, platform), "a test")
             return credential.text
 
     with ThreadPoolExecutor(1) as pool:  # a test in a browser has a loop in its own thread

@@ -41,7 +41,7 @@ class Stack:
     async def submit(self, workflow: str, **parameters: Json) -> str:
         """The id of a new job."""
         return (
-            await self.gateway.submit(Order(workflow, parameters, scope="test", by="test", correlation_id="test"))
+            await self.gateway.submit(Order(workflow, parameters, scope="default", by="test", correlation_id="test"))
         ).job_id
 
     async def run(self, workflow: str, **parameters: Json) -> JobDetail:

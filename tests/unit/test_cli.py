@@ -528,7 +528,7 @@ def job(*nodes: dict[str, Any], **more: object) -> JobStatus:
     known = {
         "job_id": "abc", "job_type": "pair", "status": "running", "priority": 5, "created_at": MOMENT, "links": LINKS,
         "correlation_id": "c", "generation": 0, "stage": 1, "total_stages": 1, "progress": 0.5,
-        "idle_seconds": 0,
+        "idle_seconds": 0, "platform": "default",
     }  # fmt: skip
     return read(JobStatus, {**known, "tasks": counts, "nodes": list(nodes), "parameters": {}, **more})
 

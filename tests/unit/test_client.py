@@ -108,7 +108,7 @@ def job(status: str = "running", *, done: int = 0) -> Raw:
     moment = "2026-01-02T03:04:05.678900Z"
     return {
         "job_id": "abc", "job_type": "pair", "status": status, "priority": 5, "error": None, "created_at": moment,
-        "started_at": moment, "finished_at": None, "idle_seconds": 0,
+        "started_at": moment, "finished_at": None, "idle_seconds": 0, "platform": "default",
         "correlation_id": "c", "stage": 1, "total_stages": 1, "nodes": [],
         "progress": done / 4, "tasks": {**COUNTS, "total": 4, "completed": done}, "parameters": {}, "result": None,
         "generation": 0, "links": LINKS,

@@ -71,7 +71,7 @@ def test_other_json_is_no_answer(raw: object) -> None:
 
 
 def test_an_answer_prints_as_plain_values_without_its_secret() -> None:
-    names = ("id", "name", "owner", "state", "made_by", "key")
+    names = ("id", "name", "platform", "state", "made_by", "key")
     key = read(NewKey, {**dict.fromkeys(names, "x"), "scope": "read", "made_at": AT, "key": "secret"})
     assert "scope='read'" in repr(key)
     assert "secret" not in repr(key)

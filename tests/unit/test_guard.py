@@ -36,6 +36,7 @@ class Request:
             self._serve,
             authenticator=Authenticator(lambda: pytest.fail("no key is asked for"), limits),
             keys=False,
+            anonymous_read=False,
             guard=HangGuard(lambda: self._look(hangs)),
             hosts=AllowedHosts.of(settings),
             limits=limits,

@@ -134,7 +134,7 @@ def test_s1_what_a_trusted_proxy_adds_is_believed() -> None:
 
 
 async def test_ts9_of_two_uploads_at_once_that_are_too_much_together_one_is_refused_before_it_begins() -> None:
-    limits, sender = Limits(Settings(owner_upload_mb_per_day=2)), Principal("a", "a", Scope.SUBMIT, "k")
+    limits, sender = Limits(Settings(platform_upload_mb_per_day=2)), Principal("a", "a", Scope.SUBMIT, "k")
 
     async def pieces(*sizes: int) -> AsyncIterator[bytes]:
         for size in sizes:

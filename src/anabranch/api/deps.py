@@ -10,6 +10,7 @@ from fastapi.openapi.models import SecurityBase as SecurityModel
 from fastapi.security.base import SecurityBase
 
 from anabranch.access import Principal, Scope
+from anabranch.adapters.postgres.store.reads import PostgresReads
 from anabranch.api.health.loop_beat import LoopBeat
 from anabranch.api.health.monitor import Monitor
 from anabranch.api.health.request_metrics import RequestCounts
@@ -17,16 +18,19 @@ from anabranch.api.security.limits import Limits
 from anabranch.api.streaming.job_watcher import JobWatcher
 from anabranch.errors import AnabranchError, InputError
 from anabranch.gateway import Gateway
+from anabranch.job_control import Controls
 from anabranch.serving.subapps import Serving
 from anabranch.settings import Settings
 
 __all__ = [
     "Caller",
     "CurrentCaller",
+    "CurrentControls",
     "CurrentGateway",
     "CurrentJobWatcher",
     "CurrentLimits",
     "CurrentMonitor",
+    "CurrentReads",
     "CurrentRequests",
     "CurrentServing",
     "CurrentSettings",
@@ -55,9 +59,14 @@ class Caller:
         return f"{who.name} ({who.key_id})" if who.key_id else who.name
 
     @property
-    def scope(self) -> str:
-        """The owner of the jobs: all keys of one owner share them (E15)."""
-        return self.principal.owner
+    def platform(self) -> str:
+        """The owner of what the caller makes: all keys of one platform share their jobs (E15)."""
+        return self.principal.platform
+
+    @property
+    def sees(self) -> str | None:
+        """The platform whose rows the caller may see; None: all."""
+        return self.principal.sees
 
 
 def _state(name: str) -> Any:  # what FastAPI takes for a dependency
@@ -95,6 +104,19 @@ CurrentJobWatcher = Annotated[JobWatcher, _state("job_watcher")]
 CurrentServing = Annotated[Serving, _state("serving")]
 CurrentTick = Annotated[LoopBeat, _state("tick")]
 CurrentCaller = Annotated[Caller, Depends(get_caller)]
+
+
+async def _get_reads(gateway: CurrentGateway, caller: CurrentCaller) -> PostgresReads:
+    return gateway.reads.seen_by(caller.sees)
+
+
+async def _get_controls(gateway: CurrentGateway, caller: CurrentCaller) -> Controls:
+    return gateway.controls.seen_by(caller.sees)
+
+
+# What the caller may see, and control: others' jobs, items and files are not there.
+CurrentReads = Annotated[PostgresReads, Depends(_get_reads)]
+CurrentControls = Annotated[Controls, Depends(_get_controls)]
 GivenKey = Annotated[str | None, Depends(_get_key)]
 
 

@@ -141,6 +141,7 @@ def create_app(settings: Settings, database_url: str, on_refused: Callable[[], N
         Admission,
         authenticator=Authenticator(lambda: app.state.gateway.keys, app.state.limits),
         keys=asks_for_keys(settings.auth, settings.host),
+        anonymous_read=settings.anonymous_read,
         guard=HangGuard(look),
         hosts=AllowedHosts.of(settings),
         limits=app.state.limits,

@@ -5,6 +5,7 @@ from uuid import UUID
 
 from fastapi import Path
 
+from anabranch.access import PLATFORM_PATTERN
 from anabranch.engine.model import LimitKind
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "Kind",
     "LimitedName",
     "NodeName",
+    "PlatformId",
     "Session",
     "WorkflowId",
 ]
@@ -40,4 +42,5 @@ CollectionId = Annotated[str, Path(max_length=63, pattern=r"^[^\x00-\x1f]+$", de
 ItemId = Annotated[str, Path(max_length=128, pattern=r"^[^\x00-\x1f]+$", description="The id of an item.")]
 EndpointId = Annotated[UUID, Path(description="The id of an endpoint.")]
 DeliveryId = Annotated[int, Path(ge=1, lt=2**63, description="The id of a delivery.")]
+PlatformId = Annotated[str, Path(pattern=f"^{PLATFORM_PATTERN.pattern}$", description="The id of a platform.")]
 ErrorCode = Annotated[str, Path(description="A code, as in a problem's `code`.")]

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from anabranch.access import LOCAL, KeyRequest, Scope
+from anabranch.access import DEFAULT_PLATFORM, PLATFORM_PATTERN, KeyRequest, Scope
 from anabranch.api.labels import LabelPairs, Labels
 from anabranch.api.security.outer_middleware import CORRELATION_ID
 from anabranch.api.webhook_requests import CallbackRequest
@@ -51,6 +51,7 @@ TaskCursor = Annotated[
 ]
 Priority = Annotated[int, Field(ge=1, le=9)]
 Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f]+$")]
+PlatformId = Annotated[str, Field(pattern=f"^{PLATFORM_PATTERN.pattern}$")]
 ExpectedNumber = Annotated[
     int | None,
     Field(
@@ -301,11 +302,11 @@ class TaskRowsQuery(StrictModel):
 class MakeKeyRequest(StrictModel):
     """A key to create."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"name": "ci", "scope": "submit", "owner": "acme"}]})
+    model_config = ConfigDict(json_schema_extra={"examples": [{"name": "ci", "scope": "submit", "platform": "acme"}]})
     name: Name = Field(description="A name for people: who or what uses the key.")
     scope: Scope = Field(description="What the key may do; each scope includes the previous ones.")
-    owner: Name = Field(
-        LOCAL.owner, description="The owner of the jobs it submits; keys of one owner share their jobs."
+    platform: PlatformId = Field(
+        DEFAULT_PLATFORM, description="The platform that it belongs to; keys of one platform share their jobs."
     )
     expires_in_seconds: int | None = Field(
         None, ge=1, le=3650 * 86_400, strict=True, description="Without it, the key is valid until it is revoked."
@@ -314,7 +315,7 @@ class MakeKeyRequest(StrictModel):
     def wanted(self) -> KeyRequest:
         """The request for the key store."""
         seconds = self.expires_in_seconds
-        return KeyRequest(self.name, self.scope, self.owner, None if seconds is None else timedelta(seconds=seconds))
+        return KeyRequest(self.name, self.scope, self.platform, None if seconds is None else timedelta(seconds=seconds))
 
 
 class KeysQuery(StrictModel):

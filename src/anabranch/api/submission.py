@@ -14,7 +14,7 @@ log = structlog.get_logger()
 
 
 async def accept_job(gateway: Gateway, limits: Limits, principal: Principal, order: Order) -> Submitted:
-    """The job of an order, if the quota of its owner has room for a new one."""
+    """The job of an order, if the quota of its platform has room for a new one."""
     with limits.counting_jobs(principal) as count:
         (refused,) = await count.admit([order], gateway.find_repeats)
         if refused:

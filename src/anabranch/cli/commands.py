@@ -106,6 +106,7 @@ COMMANDS: dict[str, str | tuple[str, str]] = {
         "Submit a job that makes new content for an item; the former stays readable at its own address for a while.",
     ),
     "items remove-collection": ("items.actions:remove_collection", "Remove a collection that has no items."),
+    "items writers": ("items.actions:show_writers", "Show or change the platforms that may publish into a collection."),
     "items manifest": (
         "items.items:print_manifest",
         "Print the signed manifest of an item: what it was made from, and by what.",

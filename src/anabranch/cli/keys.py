@@ -28,8 +28,8 @@ Answer = TypeVar("Answer")
 def create(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Who or what uses the key.")],
     scope: Annotated[Scope, typer.Option(help="What the key may do; each scope includes the ones before it.")],
-    owner: Annotated[
-        str | None, typer.Option(help="The owner of the jobs it submits; keys of one owner share them.")
+    platform: Annotated[
+        str | None, typer.Option(help="The platform it belongs to; keys of one platform share jobs.")
     ] = None,
     expires: Annotated[
         str | None, typer.Option(metavar="TIME", help="How long the key is valid: 90m, 12h, 30d, 4w.")
@@ -38,13 +38,13 @@ def create(
 ) -> None:
     """Create a key and print it; it is shown only once."""
     lasts = None if expires is None else parse_duration(expires, "a valid lifetime")
-    key = _create(KeyRequest(name, scope, lasts=lasts, **({} if owner is None else {"owner": owner})))
+    key = _create(KeyRequest(name, scope, lasts=lasts, **({} if platform is None else {"platform": platform})))
     if json:
         print_json(key)
         return
     print_line(key.key)
     end = f", until {format_time(key.expires_at)}" if key.expires_at else ""
-    note(f"key {key.id} of {key.owner} may {key.scope}{end}; it is shown only once")
+    note(f"key {key.id} of {key.platform} may {key.scope}{end}; it is shown only once")
 
 
 def list_keys(
@@ -57,7 +57,7 @@ def list_keys(
     if json:
         print_json(page.items)
     else:
-        facts = ("id", "name", "owner", "scope", "state")
+        facts = ("id", "name", "platform", "scope", "state")
         rows = ([*(getattr(key, fact) for fact in facts), key.expires_at, ago(key.used_at)] for key in page)
         print_table([*facts, "expires", "used"], rows)
     if page.next:
@@ -78,7 +78,9 @@ def _create(wanted: KeyRequest) -> NewKey:
     if find_remote().url:
         seconds = None if wanted.lasts is None else int(wanted.lasts.total_seconds())
         with connect() as client:
-            return client.admin.make_key(wanted.name, wanted.scope, owner=wanted.owner, expires_in_seconds=seconds)
+            return client.admin.make_key(
+                wanted.name, wanted.scope, platform=wanted.platform, expires_in_seconds=seconds
+            )
     key, credential = _on_database(lambda keys: keys.make(wanted, CREATED_BY))
     return build(NewKey, key, key=credential.text)
 

@@ -15,10 +15,10 @@ class Admin(Requests):
     """Calls that need the scope admin."""
 
     def make_key(
-        self, name: str, scope: str, *, owner: str | None = None, expires_in_seconds: int | None = None
+        self, name: str, scope: str, *, platform: str | None = None, expires_in_seconds: int | None = None
     ) -> NewKey:
         """Create a key; its secret is returned only once."""
-        given = {"name": name, "scope": scope, "owner": owner, "expires_in_seconds": expires_in_seconds}
+        given = {"name": name, "scope": scope, "platform": platform, "expires_in_seconds": expires_in_seconds}
         body = {name: value for name, value in given.items() if value is not None}
         return self._send(NewKey, "POST", "/api/keys", body)
 
@@ -52,10 +52,10 @@ class AsyncAdmin(AsyncRequests):
     """Calls that need the scope admin."""
 
     async def make_key(
-        self, name: str, scope: str, *, owner: str | None = None, expires_in_seconds: int | None = None
+        self, name: str, scope: str, *, platform: str | None = None, expires_in_seconds: int | None = None
     ) -> NewKey:
         """Create a key; its secret is returned only once."""
-        given = {"name": name, "scope": scope, "owner": owner, "expires_in_seconds": expires_in_seconds}
+        given = {"name": name, "scope": scope, "platform": platform, "expires_in_seconds": expires_in_seconds}
         body = {name: value for name, value in given.items() if value is not None}
         return await self._send(NewKey, "POST", "/api/keys", body)
 

@@ -81,7 +81,7 @@ class _Batch:
         for raw in raws:
             place = raw["line"]
             answer = BulkAnswer.of(self.first + place - 1, raw)
-            # A line that is throttled is over the owner's quota, for longer than we would wait.
+            # A line that is throttled is over the platform's quota, for longer than we would wait.
             if isinstance(answer.error, Unavailable) and raw["status"] != THROTTLED:
                 lost = answer.error
             else:

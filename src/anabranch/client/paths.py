@@ -4,7 +4,16 @@ from urllib.parse import quote
 
 from anabranch.errors import InputError, NotFound
 
-__all__ = ["any_segment", "encode_body", "job_path", "limit_path", "pause_path", "segment", "workflow_path"]
+__all__ = [
+    "any_segment",
+    "encode_body",
+    "job_path",
+    "limit_path",
+    "pause_path",
+    "segment",
+    "workflow_path",
+    "writers_path",
+]
 
 
 def job_path(job_id: str) -> str:
@@ -35,6 +44,12 @@ def limit_path(kind: str, name: str) -> str:
 def pause_path(kind: str, name: str, verb: str) -> str:
     """The path that pauses or resumes a queue or a workflow."""
     return f"/api/{segment(kind)}s/{segment(name)}/{verb}"
+
+
+def writers_path(collection: str, platform: str | None = None) -> str:
+    """The path of the writers of a collection, or of one of them."""
+    path = f"/api/collections/{segment(collection)}/writers"
+    return path if platform is None else f"{path}/{segment(platform)}"
 
 
 def segment(name: str) -> str:

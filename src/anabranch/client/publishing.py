@@ -4,10 +4,11 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from anabranch.client.catalog import published_path
-from anabranch.client.paths import segment
+from anabranch.client.paths import segment, writers_path
 from anabranch.client.requests import AsyncRequests, Requests
 from anabranch.contract.answer import Page
 from anabranch.contract.catalog import (
+    CollectionAccess,
     Envelope,
     ItemChange,
     Publication,
@@ -109,6 +110,18 @@ class Publishing(Requests):
         """Remove a collection that has no items."""
         return self._send(RemovedCollection, "DELETE", f"/api/collections/{segment(collection)}", confirm="yes")
 
+    def collection_writers(self, collection: str) -> CollectionAccess:
+        """The platform that a collection belongs to, and those that may publish into it."""
+        return self._get(CollectionAccess, writers_path(collection))
+
+    def add_writer(self, collection: str, platform: str) -> CollectionAccess:
+        """Let another platform publish into a collection; it sees all of it."""
+        return self._send(CollectionAccess, "PUT", writers_path(collection, platform))
+
+    def remove_writer(self, collection: str, platform: str) -> CollectionAccess:
+        """Let a platform no longer publish into a collection."""
+        return self._send(CollectionAccess, "DELETE", writers_path(collection, platform))
+
     def manifest(self, collection: str, item: str) -> Envelope:
         """The signed manifest of an item."""
         return self._get(Envelope, published_path(collection, item, "manifest"))
@@ -203,6 +216,18 @@ class AsyncPublishing(AsyncRequests):
     async def remove_collection(self, collection: str) -> RemovedCollection:
         """Remove a collection that has no items."""
         return await self._send(RemovedCollection, "DELETE", f"/api/collections/{segment(collection)}", confirm="yes")
+
+    async def collection_writers(self, collection: str) -> CollectionAccess:
+        """The platform that a collection belongs to, and those that may publish into it."""
+        return await self._get(CollectionAccess, writers_path(collection))
+
+    async def add_writer(self, collection: str, platform: str) -> CollectionAccess:
+        """Let another platform publish into a collection; it sees all of it."""
+        return await self._send(CollectionAccess, "PUT", writers_path(collection, platform))
+
+    async def remove_writer(self, collection: str, platform: str) -> CollectionAccess:
+        """Let a platform no longer publish into a collection."""
+        return await self._send(CollectionAccess, "DELETE", writers_path(collection, platform))
 
     async def manifest(self, collection: str, item: str) -> Envelope:
         """The signed manifest of an item."""

@@ -8,7 +8,15 @@ from html import escape
 from anabranch.contract.answer import Answer, JsonObject, JsonValue, answer
 
 __all__ = [
-    "AffectedFile", "Envelope", "Item", "ItemChange", "Publication", "PublishedItem", "RemovedCollection", "Signature",
+    "AffectedFile",
+    "CollectionAccess",
+    "Envelope",
+    "Item",
+    "ItemChange",
+    "Publication",
+    "PublishedItem",
+    "RemovedCollection",
+    "Signature",
     "SigningKey",
 ]  # fmt: skip
 
@@ -119,6 +127,17 @@ class ItemChange(Answer):
     files: tuple[AffectedFile, ...]
     restorable_days: int | None
     """For how many days the item can be restored; null where it was not withdrawn."""
+
+
+@answer
+class CollectionAccess(Answer):
+    """Who may see and write to a collection."""
+
+    collection: str
+    platform: str | None
+    """The platform that it belongs to; null if that is unknown."""
+    writers: tuple[str, ...]
+    """The other platforms that may publish into it; they see all of it."""
 
 
 @answer

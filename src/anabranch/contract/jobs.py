@@ -113,6 +113,7 @@ class JobSummary(Answer):
     job_type: str
     status: JobState
     priority: int
+    platform: str
     labels: Mapping[str, str]
     error: JobError | None
     created_at: datetime

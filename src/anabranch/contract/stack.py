@@ -88,7 +88,7 @@ class Key(Answer):
 
     id: str
     name: str
-    owner: str
+    platform: str
     scope: Scope
     state: str
     """`active`, `expired` or `revoked`."""

@@ -140,6 +140,7 @@ class Job:
     finished_at: datetime | None
     parent: int | None
     watched: bool
+    platform: str
 
 
 @dataclass(frozen=True)
@@ -192,7 +193,7 @@ class Tombstone:
     job_id: str
     identity: str
     ordinal: int
-    scope: str
+    platform: str
     workflow: str
     state: JobState
     created_at: datetime

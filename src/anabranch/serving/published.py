@@ -16,6 +16,9 @@ Item = Mapping[str, Any]  # STAC's own shape
 class Published(Protocol):
     """Finds published files; others are not found."""
 
+    def seen_by(self, platform: str | None) -> "Published":
+        """The same for a platform, which finds the files of its own collections only; None: all."""
+
     async def find(self, publication: str, name: str) -> PublishedFile | None:
         """The file of a publication under this name; Gone if it was withdrawn or is no longer kept."""
 

@@ -49,26 +49,28 @@ class Uploads:
                 remedy="Raise ANABRANCH_MAX_UPLOAD_BYTES, or send less.",
             )
 
-    def find(self, name: str, digest: str) -> Upload | None:
-        """The file of this name and hash, if it is kept."""
-        key = f"uploads/{digest}/{check_file_name(name)}"
+    def find(self, folder: str, name: str, digest: str) -> Upload | None:
+        """The file of this name and hash, if it is kept in this folder."""
+        key = f"{folder}/{digest}/{check_file_name(name)}"
         try:
             return Upload(f"bronze://{key}", digest, self._bronze.stat(key).size, created=False)
         except NotFound:
             return None
 
-    async def receive(self, name: str, pieces: AsyncIterator[bytes], wanted: str | None = None) -> Upload:
+    async def receive(self, folder: str, name: str, pieces: AsyncIterator[bytes], wanted: str | None = None) -> Upload:
         """Store a file; nothing is left if the transfer breaks, it is too large or its hash is not `wanted`."""
         name = check_file_name(name)
         with _translate_errors():
             intake = await asyncio.to_thread(self._bronze.begin)
             try:
-                return await self._receive(intake, name, pieces, wanted)
+                return await self._receive(intake, folder, name, pieces, wanted)
             finally:
                 # Not in a thread: a cancelled request would not wait for it.
                 intake.discard()
 
-    async def _receive(self, intake: Intake, name: str, pieces: AsyncIterator[bytes], wanted: str | None) -> Upload:
+    async def _receive(
+        self, intake: Intake, folder: str, name: str, pieces: AsyncIterator[bytes], wanted: str | None
+    ) -> Upload:
         digest, size = sha256(), 0
 
         def write(piece: bytes) -> None:
@@ -86,24 +88,25 @@ class Uploads:
                 f"what arrived has the SHA-256 {found}, and not the one given",
                 remedy="Send it again.",
             )
-        key = f"uploads/{found}/{name}"
+        key = f"{folder}/{found}/{name}"
         created = await asyncio.to_thread(intake.keep, key)
         return Upload(f"bronze://{key}", found, size, created)
 
 
 class UploadParts:
-    """Files that come in parts of equal size; an owner's parts are kept for a day, so that an upload can be resumed."""
+    """Files that come in parts of equal size; a platform's parts are kept for a day, so that it can resume."""
 
     def __init__(self, work: Tier, uploads: Uploads) -> None:
         """Parts are kept in the work area until they are joined."""
         self._work = work
         self._uploads = uploads
 
-    def list(self, owner: str, digest: str) -> tuple[int, ...]:
+    def list(self, folder: str, digest: str) -> tuple[int, ...]:
         """The numbers of the parts that are there, from 0."""
-        return tuple(sorted(int(found.key.rpartition("/")[2]) for found in self._work.walk(_folder(owner, digest))))
+        found = self._work.walk(_parts_folder(folder, digest))
+        return tuple(sorted(int(part.key.rpartition("/")[2]) for part in found))
 
-    async def receive(self, owner: str, digest: str, number: int, pieces: AsyncIterator[bytes]) -> int:
+    async def receive(self, folder: str, digest: str, number: int, pieces: AsyncIterator[bytes]) -> int:
         """Keep a part, and return its size; where it breaks or is too large, nothing is left of it."""
         self._uploads.check_size(number * PART_BYTES + 1)
         with _translate_errors():
@@ -119,15 +122,15 @@ class UploadParts:
                             "upload.part", f"a part has more than {PART_BYTES} bytes", remedy="Send parts of this size."
                         )
                     await asyncio.to_thread(intake.write, piece)
-                await asyncio.to_thread(intake.keep, f"{_folder(owner, digest)}/{number:06}")
+                await asyncio.to_thread(intake.keep, f"{_parts_folder(folder, digest)}/{number:06}")
                 return size
             finally:
                 intake.discard()
 
-    async def join(self, owner: str, digest: str, name: str, count: int) -> Upload:
+    async def join(self, folder: str, digest: str, name: str, count: int) -> Upload:
         """Keep the file of all its parts; if it has another hash, they are removed, because one of them is wrong."""
         name = check_file_name(name)
-        parts = await asyncio.to_thread(self.list, owner, digest)
+        parts = await asyncio.to_thread(self.list, folder, digest)
         complete = next((number for number, part in enumerate(parts) if number != part), len(parts))
         if complete < count:
             raise Conflict(
@@ -135,9 +138,9 @@ class UploadParts:
                 f"part {complete} of {count} is missing",
                 remedy="Send the missing parts, then complete it again.",
             )
-        keys = [f"{_folder(owner, digest)}/{number:06}" for number in parts]
+        keys = [f"{_parts_folder(folder, digest)}/{number:06}" for number in parts]
         try:
-            return await self._uploads.receive(name, self._read(keys[:count]), digest)
+            return await self._uploads.receive(folder, name, self._read(keys[:count]), digest)
         finally:
             # After an outage of the bronze tier they are sent again: that is rare, and they could be the reason.
             await asyncio.to_thread(self._work.delete, keys)
@@ -154,8 +157,8 @@ class UploadParts:
                 yield piece
 
 
-def _folder(owner: str, digest: str) -> str:
-    return f"{PARTS}/{hash_text(owner)}/{digest}"
+def _parts_folder(folder: str, digest: str) -> str:
+    return f"{PARTS}/{hash_text(folder)}/{digest}"
 
 
 async def _join_pieces(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

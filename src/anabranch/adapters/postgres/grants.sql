@@ -64,7 +64,7 @@ begin
         elsif not _routine.part and not _routine.handlers then
             execute format('grant execute on function %s to anabranch_app', _routine.name);
         end if;
-        if _routine.name = to_regprocedure('app.layer_publication(text)') then
+        if _routine.name in (to_regprocedure('app.layer_publication(text,text)'), to_regprocedure('app.sees(text,text,boolean)')) then
             execute format('grant execute on function %s to anabranch_features', _routine.name);
         end if;
         if _routine.handlers then

@@ -33,7 +33,7 @@ create table app.workflows (
     parts text[] not null default '{}'
 );
 
--- watched: somebody is notified when its state changes.
+-- watched: somebody is notified when its state changes. platform: whose it is; of a child its root's.
 create table app.jobs (
     id bigint generated always as identity primary key,
     job_id text collate "C" not null unique,
@@ -55,6 +55,7 @@ create table app.jobs (
     finished_at timestamptz,
     parent bigint,
     watched boolean not null default false,
+    platform text not null,
     unique (identity, ordinal)
 );
 
@@ -63,6 +64,8 @@ create index jobs_workflow_hash on app.jobs (workflow_hash);
 -- Lists begin with the newest. No other index has this order, so the planner can't take one that would walk all jobs.
 create index jobs_state on app.jobs (state, (-id));
 create index jobs_workflow on app.jobs (workflow, state, (-id));
+create index jobs_platform on app.jobs (platform, state, (-id));
+create index jobs_platform_workflow on app.jobs (platform, workflow, state, (-id));
 
 -- What a job was labelled with when it was made, for people and programs to find it by. No part of its identity.
 create table app.labels (
@@ -449,14 +452,14 @@ create table app.clock (
     stepped_at timestamptz not null
 );
 
--- API keys: who may call, as whom, and until when. Of a secret only its hash is kept (S5). The scope of a job is the
--- owner of the key that submitted it (E15).
+-- API keys: who may call, as whom, and until when. Of a secret only its hash is kept (S5). The scope of a job is
+-- the platform of the key that submitted it (E15).
 create table app.keys (
     id bigint generated always as identity primary key,
     key_id text not null unique,
     digest bytea not null check (length(digest) = 32),
     name text not null,
-    owner text not null,
+    platform text not null,
     scope app.key_scope not null,
     made_at timestamptz not null,
     made_by text not null,
@@ -473,7 +476,7 @@ create table app.tombstones (
     job_id text collate "C" not null,
     identity text not null,
     ordinal integer not null,
-    scope text not null,
+    platform text not null,
     workflow text not null,
     state app.job_state not null,
     created_at timestamptz not null,
@@ -587,16 +590,31 @@ create table app.publications (
 
 create index publications_job_id on app.publications (job_id);
 
--- Each key that was ever published: whose it is (null: nobody knows), its current publication and the last number. Every
--- action locks its row (P5).
+-- Each key that was ever published: the platform that owns it (null: nobody knows), its current publication and the last
+-- number. Every action locks its row (P5). public: readable without an API key, where the operator allows that (S1).
 create table app.publication_keys (
     kind text not null,
     key text collate "C" not null,
     owner text,
     current uuid references app.publications,
     number integer not null,
+    public boolean not null default false,
     primary key (kind, key)
 );
+
+create index publication_keys_owner on app.publication_keys (owner, key) where kind = 'collection';
+create index publication_keys_public on app.publication_keys (key) where public;
+
+-- The platforms that may publish into a collection besides its owner; they see all of it.
+create table app.collection_writers (
+    collection text collate "C" not null,
+    platform text not null,
+    added_by text not null,
+    added_at timestamptz not null,
+    primary key (collection, platform)
+);
+
+create index collection_writers_platform on app.collection_writers (platform, collection);
 
 -- The objects of a publication: what readers may fetch, and where it is. version: of an object that was not made by a job, so
 -- that others may replace it: only this version of it is shown. Its hash may be unknown.

@@ -13,7 +13,15 @@ from anabranch.access import Scope
 from anabranch.api.answers.errors import respond
 from anabranch.api.body import JsonBody, check_body
 from anabranch.api.callbacks import move_callbacks, read_callbacks, seal_callbacks
-from anabranch.api.deps import CurrentCaller, CurrentGateway, CurrentLimits, needs, read_key
+from anabranch.api.deps import (
+    CurrentCaller,
+    CurrentControls,
+    CurrentGateway,
+    CurrentLimits,
+    CurrentReads,
+    needs,
+    read_key,
+)
 from anabranch.api.job_bodies import find_all_mistakes
 from anabranch.api.ogc.build import (
     CONFORMANCE,
@@ -152,6 +160,7 @@ async def execute_process(
     given: JsonBody,
     caller: CurrentCaller,
     gateway: CurrentGateway,
+    reads: CurrentReads,
     limits: CurrentLimits,
     request: Request,
     response: Response,
@@ -165,11 +174,11 @@ async def execute_process(
             lambda: _check_execution(given, process_id, gateway), lambda: read_key(request)
         ) from error
     moved = move_callbacks({"parameters": read_inputs(wanted.inputs)})
-    callbacks = await seal_callbacks(gateway, caller.scope, read_callbacks(moved))
+    callbacks = await seal_callbacks(gateway, caller.platform, read_callbacks(moved))
     order = Order(
         process_id,
         cast(JsonObject, moved["parameters"]),
-        caller.scope,
+        caller.platform,
         caller.correlation_id,
         key=key,
         by=caller.name,
@@ -180,16 +189,16 @@ async def execute_process(
     response.headers["Location"] = links.job(submitted.job_id, wanted.response).href
     if prefer and "respond-async" in prefer:
         response.headers["Preference-Applied"] = "respond-async"
-    return build_status(await gateway.reads.job(submitted.job_id), links, wanted.response)
+    return build_status(await reads.job(submitted.job_id), links, wanted.response)
 
 
 @router.get("/jobs", dependencies=[READ], response_model_exclude_none=True, responses=problems())
-async def list_ogc_jobs(query: Annotated[OgcJobsQuery, Query()], gateway: CurrentGateway, request: Request) -> OgcJobs:
+async def list_ogc_jobs(query: Annotated[OgcJobsQuery, Query()], reads: CurrentReads, request: Request) -> OgcJobs:
     """Jobs, the newest first."""
     states: tuple[JobState | None, ...] = JOB_STATES[query.status] if query.status else (None,)
     found: list[Job] = []
     for state in states:
-        found += await gateway.reads.jobs(
+        found += await reads.jobs(
             limit=query.limit + 1, before=query.before, state=state, workflow=query.process_id, labels=query.labels
         )
     found.sort(key=lambda job: job.id, reverse=True)
@@ -199,9 +208,9 @@ async def list_ogc_jobs(query: Annotated[OgcJobsQuery, Query()], gateway: Curren
 
 
 @router.get("/jobs/{job_id}", dependencies=[READ], response_model_exclude_none=True, responses=problems(*JOB_CODES))
-async def show_ogc_job(job_id: JobId, gateway: CurrentGateway, request: Request, response: Form = None) -> OgcJob:
+async def show_ogc_job(job_id: JobId, reads: CurrentReads, request: Request, response: Form = None) -> OgcJob:
     """Where a job stands."""
-    return build_status(await gateway.reads.job(job_id), Links(request), response)
+    return build_status(await reads.job(job_id), Links(request), response)
 
 
 @router.delete(
@@ -210,9 +219,9 @@ async def show_ogc_job(job_id: JobId, gateway: CurrentGateway, request: Request,
     response_model_exclude_none=True,
     responses=problems(*JOB_CODES, "job.ended", "job.busy"),
 )
-async def dismiss_job(job_id: JobId, caller: CurrentCaller, gateway: CurrentGateway, request: Request) -> OgcJob:
+async def dismiss_job(job_id: JobId, caller: CurrentCaller, controls: CurrentControls, request: Request) -> OgcJob:
     """Dismiss a job: it is cancelled. One that has ended stays as it is."""
-    cancelled = await gateway.controls.cancel(job_id, DISMISSED, caller.name)
+    cancelled = await controls.cancel(job_id, DISMISSED, caller.name)
     log.info("job.cancelled", job=cancelled.job.job_id, reason=DISMISSED)
     return build_status(cancelled, Links(request), None)
 
@@ -223,9 +232,9 @@ async def dismiss_job(job_id: JobId, caller: CurrentCaller, gateway: CurrentGate
     response_class=JSONResponse,
     responses={200: {"description": '`{"result": …}`, or the result alone'}, **problems(*JOB_CODES, *RESULT_CODES)},
 )
-async def show_results(job_id: JobId, gateway: CurrentGateway, response: Form = None) -> JsonValue:
+async def show_results(job_id: JobId, reads: CurrentReads, response: Form = None) -> JsonValue:
     """The results of a job that is successful."""
-    job = (await gateway.reads.job(job_id)).job
+    job = (await reads.job(job_id)).job
     name = f"job {job.job_id[:12]}"
     if job.state is JobState.FAILED:
         reason = f": {job.error.code}: {job.error.message}" if job.error else ""

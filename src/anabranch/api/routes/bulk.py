@@ -122,13 +122,13 @@ class _Bulk:
             if line.text is None:
                 raise too_large(self.longest, "ANABRANCH_MAX_BODY_BYTES", what="the line")
             wanted = read_job(parse_object(line.text), self.gateway)
-            callbacks = await seal_callbacks(self.gateway, self.caller.scope, wanted.callbacks)
+            callbacks = await seal_callbacks(self.gateway, self.caller.platform, wanted.callbacks)
         except AnabranchError as error:
             return error
         return Order(
             wanted.workflow,
             wanted.parameters,
-            self.caller.scope,
+            self.caller.platform,
             wanted.correlation_id or self.caller.correlation_id,
             wanted.priority,
             wanted.rerun,

@@ -8,7 +8,7 @@ from fastapi.responses import StreamingResponse
 from anabranch.access import Scope
 from anabranch.api.answers.build import build_event, build_page
 from anabranch.api.answers.bundle import BUNDLE_RESPONSES, MEDIA_TYPE, pack
-from anabranch.api.deps import CurrentGateway, CurrentJobWatcher, needs
+from anabranch.api.deps import CurrentGateway, CurrentJobWatcher, CurrentReads, needs
 from anabranch.api.openapi.declare import JOB_CODES, problems
 from anabranch.api.paths import JobId
 from anabranch.api.requests import EventsQuery, LogsQuery, StreamQuery
@@ -27,10 +27,10 @@ LastEvent = Annotated[
 
 
 @router.get("/{job_id}/events", dependencies=[needs(Scope.READ)], responses=problems(*JOB_CODES))
-async def list_events(job_id: JobId, query: Annotated[EventsQuery, Query()], gateway: CurrentGateway) -> Page[Event]:
+async def list_events(job_id: JobId, query: Annotated[EventsQuery, Query()], reads: CurrentReads) -> Page[Event]:
     """Every change of a job and its nodes, in order."""
-    job = (await gateway.reads.head(job_id)).job
-    found = await gateway.reads.events(job, after=query.after, limit=query.limit + 1)
+    job = (await reads.head(job_id)).job
+    found = await reads.events(job, after=query.after, limit=query.limit + 1)
     return build_page(found, query.limit, build_event, lambda event: event.seq)
 
 
@@ -39,10 +39,10 @@ async def list_events(job_id: JobId, query: Annotated[EventsQuery, Query()], gat
     dependencies=[needs(Scope.READ)],
     responses=problems(*JOB_CODES, "node.not_found", "page.cursor"),
 )
-async def list_logs(job_id: JobId, query: Annotated[LogsQuery, Query()], gateway: CurrentGateway) -> Page[Log]:
+async def list_logs(job_id: JobId, query: Annotated[LogsQuery, Query()], reads: CurrentReads) -> Page[Log]:
     """The output and metrics of the attempts of a job's tasks, in order; running attempts too."""
-    job = (await gateway.reads.head(job_id)).job
-    found = await gateway.reads.logs(
+    job = (await reads.head(job_id)).job
+    found = await reads.logs(
         job,
         limit=query.limit + 1,
         after=query.after,
@@ -52,7 +52,7 @@ async def list_logs(job_id: JobId, query: Annotated[LogsQuery, Query()], gateway
         status=query.status,
     )
     if query.node and not found:
-        await gateway.reads.require_node(job, query.node)
+        await reads.require_node(job, query.node)
     return build_page(found, query.limit, lambda trace: build(Log, trace), lambda trace: trace.cursor)
 
 
@@ -65,13 +65,13 @@ async def list_logs(job_id: JobId, query: Annotated[LogsQuery, Query()], gateway
 async def stream_events(
     job_id: JobId,
     query: Annotated[StreamQuery, Query()],
-    gateway: CurrentGateway,
+    reads: CurrentReads,
     job_watcher: CurrentJobWatcher,
     last_event_id: LastEvent = None,
 ) -> Response:
     """A job's events as they happen, from the first or after one of them, without a gap or a repeat."""
     after = query.after if last_event_id is None else last_event_id
-    return EventStream(job_watcher, await gateway.reads.head(job_id), after)
+    return EventStream(job_watcher, await reads.head(job_id), after)
 
 
 @router.get(
@@ -80,9 +80,9 @@ async def stream_events(
     response_class=StreamingResponse,
     responses={**BUNDLE_RESPONSES, **problems(*JOB_CODES)},
 )
-async def bundle_job(job_id: JobId, gateway: CurrentGateway) -> StreamingResponse:
+async def bundle_job(job_id: JobId, gateway: CurrentGateway, reads: CurrentReads) -> StreamingResponse:
     """A job, its definition, events, failed tasks and their logs, versions and masked settings, in one zip."""
-    job = await gateway.reads.find(job_id)
+    job = await reads.find(job_id)
     name = f"anabranch-{job.job_id[:12]}.zip"
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
     return StreamingResponse(pack(gateway, job), media_type=MEDIA_TYPE, headers=headers)

@@ -12,7 +12,7 @@ from anabranch.access import Scope
 from anabranch.adapters.postgres.store.published_files import StoredFile
 from anabranch.api.answers.errors import respond
 from anabranch.api.answers.etags import IfNoneMatch
-from anabranch.api.deps import CurrentGateway, CurrentServing, needs
+from anabranch.api.deps import CurrentReads, CurrentServing, needs
 from anabranch.api.openapi.declare import JOB_CODES, Responses, problems
 from anabranch.api.paths import CollectionId, ItemId, JobId
 from anabranch.api.security.root_path import at_root
@@ -74,9 +74,11 @@ WantedFile = Annotated[FileRequest, Depends()]
     response_class=Response,
     responses={**FILE_RESPONSES, **problems("file.gone", *FILE_CODES)},
 )
-async def fetch_file(publication: PublicationId, name: Name, wish: WantedFile, serving: CurrentServing) -> Response:
+async def fetch_file(
+    publication: PublicationId, name: Name, wish: WantedFile, serving: CurrentServing, reads: CurrentReads
+) -> Response:
     """A file of a publication, or a range of it: always the same bytes, or 410 with the item that replaced it."""
-    file = None if "\x00" in name else await serving.published.find(publication, name)
+    file = None if "\x00" in name else await reads.files().find(publication, name)
     return await _serve(file, f"{publication}/{name}", wish, serving)
 
 
@@ -93,9 +95,9 @@ async def fetch_file(publication: PublicationId, name: Name, wish: WantedFile, s
         **problems("file.gone", "file.not_published"),
     },
 )
-async def find_current_file(collection: CollectionId, item: ItemId, name: Name, serving: CurrentServing) -> Response:
+async def find_current_file(collection: CollectionId, item: ItemId, name: Name, reads: CurrentReads) -> Response:
     """Where a file of an item is as it is published now; that changes when the item does."""
-    file = None if "\x00" in name else await serving.published.find_current(collection, item, name)
+    file = None if "\x00" in name else await reads.files().find_current(collection, item, name)
     if file is None:
         raise _not_published(f"{collection}/{item}/{name}")
     headers = {"Location": at_root(path_of(file)), "Cache-Control": "no-store"}
@@ -110,11 +112,11 @@ async def find_current_file(collection: CollectionId, item: ItemId, name: Name, 
     responses={**FILE_RESPONSES, **problems(*JOB_CODES, *FILE_CODES)},
 )
 async def fetch_output(
-    job_id: JobId, name: Name, wish: WantedFile, serving: CurrentServing, gateway: CurrentGateway
+    job_id: JobId, name: Name, wish: WantedFile, serving: CurrentServing, reads: CurrentReads
 ) -> Response:
     """An output file of a job, published or not, for reviewers."""
-    head = await gateway.reads.head(job_id)
-    file = None if "\x00" in name else await serving.published.find_draft(head.job, name)
+    head = await reads.head(job_id)
+    file = None if "\x00" in name else await reads.files().find_draft(head.job, name)
     return await _serve(file, f"{job_id}/{name}", wish, serving)
 
 

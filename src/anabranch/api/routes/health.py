@@ -1,11 +1,12 @@
 """Probes, and the status of each part of the stack; the worst one is the overall status (O1)."""
 
 import asyncio
+from dataclasses import replace
 
 from fastapi import APIRouter, Request, Response
 
 from anabranch.access import Scope
-from anabranch.api.deps import CurrentGateway, CurrentMonitor, CurrentTick, needs
+from anabranch.api.deps import CurrentCaller, CurrentGateway, CurrentMonitor, CurrentTick, needs
 from anabranch.api.health.diagnosis import OLDEST_TICK_SECONDS, worst
 from anabranch.api.openapi.declare import problems
 from anabranch.contract.answer import build
@@ -24,11 +25,16 @@ SESSION_TIMEOUT_SECONDS = 0.4
     dependencies=[needs(Scope.READ)],
     responses={**problems(), 503: {**problems()[503], "model": Health, "description": "A part is down"}},
 )
-async def show_health(monitor: CurrentMonitor, response: Response) -> Health:
-    """The status of every part, and the queue depths; within two seconds, even if the database hangs."""
+async def show_health(monitor: CurrentMonitor, caller: CurrentCaller, response: Response) -> Health:
+    """The status of every part; within two seconds, even if the database hangs.
+
+    An admin also gets the details, which may name jobs and machines, and the queue depths.
+    """
     parts, queues = await monitor.examine()
     status = worst(parts)
     response.status_code = 503 if status == "down" else 200
+    if caller.sees is not None:
+        parts, queues = [replace(part, detail="", remedy="") for part in parts], {}
     components = {part.name: build(Component, part, remedy=part.remedy or None) for part in parts}
     return Health(status, components, queues)
 

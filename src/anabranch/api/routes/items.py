@@ -16,11 +16,11 @@ from anabranch.api.answers.etags import (
     returns_cacheable,
 )
 from anabranch.api.body import JsonBody, check_body
-from anabranch.api.deps import CurrentCaller, CurrentGateway, CurrentLimits, GivenKey, needs
+from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway, CurrentLimits, CurrentReads, GivenKey, needs
 from anabranch.api.if_match import IfMatch, number_tag, read_if_match, require_match
 from anabranch.api.job_bodies import read_job
 from anabranch.api.openapi.declare import BODY_CODES, SUBMIT_CODES, body, keyed, problems, takes
-from anabranch.api.paths import CollectionId, ItemId
+from anabranch.api.paths import CollectionId, ItemId, PlatformId
 from anabranch.api.requests import (
     ConfirmQuery,
     HistoryQuery,
@@ -33,10 +33,19 @@ from anabranch.api.requests import (
 from anabranch.api.routes.jobs import EXISTING_JOB, SUBMIT_PROBLEMS, submit_wanted
 from anabranch.canonical import Json, encode
 from anabranch.contract.answer import Page
-from anabranch.contract.catalog import Envelope, ItemChange, Publication, PublishedItem, RemovedCollection, SigningKey
+from anabranch.contract.catalog import (
+    CollectionAccess,
+    Envelope,
+    ItemChange,
+    Publication,
+    PublishedItem,
+    RemovedCollection,
+    SigningKey,
+)
 from anabranch.contract.jobs import SubmittedJob
 from anabranch.contract.published_links import name_files
 from anabranch.errors import Conflict, InputError
+from anabranch.gateway import Gateway
 from anabranch.item_actions import Action, ItemAction
 from anabranch.serving.etags import has
 
@@ -56,9 +65,9 @@ Number = Annotated[int, Path(ge=1, lt=2**31, description="The number of a public
 
 
 @router.get("/items", dependencies=[needs(Scope.READ)], responses=problems("items.version"))
-async def list_published_items(query: Annotated[ItemsQuery, Query()], gateway: CurrentGateway) -> Page[PublishedItem]:
+async def list_published_items(query: Annotated[ItemsQuery, Query()], reads: CurrentReads) -> Page[PublishedItem]:
     """Published items by collection and id; those of a job, or those that a handler made."""
-    found = await gateway.reads.items().find(
+    found = await reads.items().find(
         limit=query.limit + 1, after=query.after, collection=query.collection, job_id=query.job_id,
         made_by=query.made_by, older_than=query.older_than,
     )  # fmt: skip
@@ -73,7 +82,7 @@ async def list_published_items(query: Annotated[ItemsQuery, Query()], gateway: C
 async def show_published_item(
     collection: CollectionId,
     item: ItemId,
-    gateway: CurrentGateway,
+    reads: CurrentReads,
     response: Response,
     if_none_match: IfNoneMatch = None,
 ) -> PublishedItem | Response:
@@ -81,7 +90,7 @@ async def show_published_item(
 
     Its number is the ETag, which actions on the item take as `If-Match`.
     """
-    found = await gateway.reads.items().find_one(collection, item)
+    found = await reads.items().find_one(collection, item)
     tag = number_tag(found.number)
     if has(if_none_match, tag):
         return not_modified(tag)
@@ -93,10 +102,10 @@ async def show_published_item(
     "/items/{collection}/{item}/publications", dependencies=[needs(Scope.READ)], responses=problems("item.not_found")
 )
 async def list_publications(
-    collection: CollectionId, item: ItemId, query: Annotated[HistoryQuery, Query()], gateway: CurrentGateway
+    collection: CollectionId, item: ItemId, query: Annotated[HistoryQuery, Query()], reads: CurrentReads
 ) -> Page[Publication]:
     """The history of an item, the newest first; of one that was withdrawn, too."""
-    found = await gateway.reads.items().history(collection, item, limit=query.limit + 1, before=query.after)
+    found = await reads.items().history(collection, item, limit=query.limit + 1, before=query.after)
     return build_page(found, query.limit, lambda one: one, lambda one: str(one.number))
 
 
@@ -107,10 +116,10 @@ async def list_publications(
     responses={200: {"content": {GEOJSON: {"schema": {"type": "object"}}}}, **problems("publication.not_found")},
 )
 async def show_publication(
-    collection: CollectionId, item: ItemId, number: Number, request: Request, gateway: CurrentGateway
+    collection: CollectionId, item: ItemId, number: Number, request: Request, reads: CurrentReads
 ) -> Response:
     """The STAC item as a publication showed it, while its files are kept."""
-    body, files = await gateway.reads.items().content(collection, item, number)
+    body, files = await reads.items().content(collection, item, number)
     root = str(request.base_url).rstrip("/")
     return Response(encode(name_files(body, files, root)), media_type=GEOJSON)
 
@@ -121,10 +130,10 @@ async def show_publication(
     **returns_cacheable(Envelope, *MISSING_CODES, "manifest.not_found"),
 )
 async def show_manifest(
-    collection: CollectionId, item: ItemId, gateway: CurrentGateway, if_none_match: IfNoneMatch = None
+    collection: CollectionId, item: ItemId, reads: CurrentReads, if_none_match: IfNoneMatch = None
 ) -> Response:
     """The signed manifest of an item: a DSSE envelope with an in-toto statement."""
-    text = await gateway.reads.items().manifest(collection, item)
+    text = await reads.items().manifest(collection, item)
     return answer_unless_cached(Response(text, media_type="application/json"), if_none_match)
 
 
@@ -140,11 +149,18 @@ class ItemTarget:
     if_match: IfMatch = None
 
     async def act(self, action: Action, wanted: ItemActionRequest, number: int | None = None) -> ItemChange:
-        """Only an admin acts on what belongs to another owner."""
-        owner = None if self.caller.principal.scope.includes(Scope.ADMIN) else self.caller.scope
+        """Only an admin acts on what belongs to another platform."""
         expected = read_if_match(self.if_match, wanted.expected)
         change = ItemAction(
-            action, self.collection, self.item, self.caller.name, wanted.reason, owner, number, expected, wanted.dry_run
+            action,
+            self.collection,
+            self.item,
+            self.caller.name,
+            wanted.reason,
+            self.caller.sees,
+            number,
+            expected,
+            wanted.dry_run,
         )
         with require_match(self.if_match):
             done = await self.gateway.publishing.act(change)
@@ -208,13 +224,14 @@ async def replace_item(
     caller: CurrentCaller,
     key: GivenKey,
     gateway: CurrentGateway,
+    reads: CurrentReads,
     limits: CurrentLimits,
     if_match: IfMatch = None,
 ) -> Response:
     """Submit a job that makes new content for an item; readers see it at once when it is published, and not before."""
     wanted = check_body(ReplaceRequest, given)
     expected = read_if_match(if_match, wanted.expected)
-    found = await gateway.reads.items().find_one(collection, item)
+    found = await reads.items().find_one(collection, item)
     with require_match(if_match):
         if expected not in (None, found.number):
             what = f"item {collection}/{item} is at number {found.number} by now, not {expected}"
@@ -241,6 +258,48 @@ async def remove_collection(
     await gateway.publishing.remove_collection(collection, caller.name)
     log.info("collection.removed", collection=collection, by=caller.name)
     return RemovedCollection(collection)
+
+
+@router.get(
+    "/collections/{collection}/writers", dependencies=[needs(Scope.READ)], responses=problems("catalog.no_collection")
+)
+async def show_writers(collection: CollectionId, reads: CurrentReads) -> CollectionAccess:
+    """The platform that a collection belongs to, and those that may publish into it."""
+    return await reads.items().access(collection)
+
+
+@router.put(
+    "/collections/{collection}/writers/{platform}",
+    dependencies=[needs(Scope.OPERATE)],
+    responses=problems("catalog.no_collection", "publication.owner"),
+)
+async def add_writer(
+    collection: CollectionId, platform: PlatformId, caller: CurrentCaller, gateway: CurrentGateway
+) -> CollectionAccess:
+    """Let another platform publish into a collection of yours; it sees all of it."""
+    return await _change_writer(collection, platform, caller, gateway, adds=True)
+
+
+@router.delete(
+    "/collections/{collection}/writers/{platform}",
+    dependencies=[needs(Scope.OPERATE)],
+    responses=problems("catalog.no_collection", "publication.owner"),
+)
+async def remove_writer(
+    collection: CollectionId, platform: PlatformId, caller: CurrentCaller, gateway: CurrentGateway
+) -> CollectionAccess:
+    """Let a platform no longer publish into a collection of yours, nor see it; what it published stays."""
+    return await _change_writer(collection, platform, caller, gateway, adds=False)
+
+
+async def _change_writer(
+    collection: str, writer: str, caller: Caller, gateway: Gateway, *, adds: bool
+) -> CollectionAccess:
+    changed = await gateway.publishing.change_writer(
+        collection, writer, adds=adds, platform=caller.sees, actor=caller.name
+    )
+    log.info("collection.writers_changed", collection=collection, writer=writer, added=adds, by=caller.name)
+    return changed
 
 
 @router.get("/signing-keys", dependencies=[needs(Scope.READ)], responses=problems())

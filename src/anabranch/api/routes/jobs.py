@@ -11,7 +11,7 @@ from anabranch.api.answers.build import build_job, build_page, build_submitted, 
 from anabranch.api.answers.etags import IfNoneMatch, allow_caching, not_modified, returns_cacheable
 from anabranch.api.body import JsonBody
 from anabranch.api.callbacks import check_callbacks, move_callbacks, read_callbacks, seal_callbacks
-from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway, CurrentLimits, needs, read_key
+from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway, CurrentLimits, CurrentReads, needs, read_key
 from anabranch.api.job_bodies import check_job, find_all_mistakes, read_job, read_submit_query
 from anabranch.api.openapi.declare import (
     BODY_CODES,
@@ -119,15 +119,15 @@ async def submit_job(
 async def validate_job(given: JsonBody, caller: CurrentCaller, gateway: CurrentGateway) -> CheckedJob:
     """Check a job without submitting it: the body of a submission; every mistake in it is reported at once."""
     checked = check_job(given, gateway)
-    await check_callbacks(gateway, caller.scope, read_job(given, gateway).callbacks)
+    await check_callbacks(gateway, caller.platform, read_job(given, gateway).callbacks)
     return checked
 
 
 @router.get("", dependencies=[needs(Scope.READ)], responses=problems(*JOB_CODES))
-async def list_jobs(query: Annotated[JobsQuery, Query()], gateway: CurrentGateway) -> Page[JobSummary]:
+async def list_jobs(query: Annotated[JobsQuery, Query()], reads: CurrentReads) -> Page[JobSummary]:
     """Jobs, the newest first."""
-    parent = (await gateway.reads.find(query.parent)).id if query.parent else None
-    found = await gateway.reads.jobs(
+    parent = (await reads.find(query.parent)).id if query.parent else None
+    found = await reads.jobs(
         limit=query.limit + 1,
         before=query.before,
         state=query.status,
@@ -150,19 +150,19 @@ RETURNS_JOB = returns_cacheable(JobStatus, *JOB_CODES)
 )
 @router.get("/status/{job_id}", dependencies=[needs(Scope.READ)], **RETURNS_JOB)
 async def show_status(
-    job_id: JobId, gateway: CurrentGateway, response: Response, if_none_match: IfNoneMatch = None
+    job_id: JobId, reads: CurrentReads, response: Response, if_none_match: IfNoneMatch = None
 ) -> JobStatus | Response:
     """A job with its nodes, its progress and its result; a unique prefix of its id is enough.
 
     Once it has ended, the response has an ETag.
     """
-    job = await gateway.reads.find(job_id)
+    job = await reads.find(job_id)
     if job.state in TERMINAL_STATES:
         tag = tag_of(job.job_id, job.last_event)
         if has(if_none_match, tag):
             return not_modified(tag)
         allow_caching(response, tag)
-    return build_job(await gateway.reads.detail(job))
+    return build_job(await reads.detail(job))
 
 
 @router.get(
@@ -170,14 +170,12 @@ async def show_status(
     dependencies=[needs(Scope.READ)],
     responses=problems(*JOB_CODES, "node.not_found", "page.cursor"),
 )
-async def list_tasks(job_id: JobId, query: Annotated[TasksQuery, Query()], gateway: CurrentGateway) -> Page[Task]:
+async def list_tasks(job_id: JobId, query: Annotated[TasksQuery, Query()], reads: CurrentReads) -> Page[Task]:
     """The tasks of a job, in order."""
-    job = (await gateway.reads.head(job_id)).job
-    found = await gateway.reads.tasks(
-        job, limit=query.limit + 1, after=query.after, node=query.node, status=query.status
-    )
+    job = (await reads.head(job_id)).job
+    found = await reads.tasks(job, limit=query.limit + 1, after=query.after, node=query.node, status=query.status)
     if query.node and not found:
-        await gateway.reads.require_node(job, query.node)
+        await reads.require_node(job, query.node)
     return build_page(found, query.limit, build_task, lambda task: task.cursor)
 
 
@@ -188,14 +186,14 @@ async def submit_wanted(
     order = Order(
         wanted.workflow,
         wanted.parameters,
-        caller.scope,
+        caller.platform,
         caller.correlation_id,
         wanted.priority,
         wanted.rerun,
         key,
         caller.name,
         wanted.labels,
-        await seal_callbacks(gateway, caller.scope, wanted.callbacks),
+        await seal_callbacks(gateway, caller.platform, wanted.callbacks),
     )
     submitted = await accept_job(gateway, limits, caller.principal, order)
     # As it is: the framework would check and copy it once more, and this is the busiest route.

@@ -26,7 +26,7 @@ async def make_key(given: JsonBody, caller: CurrentCaller, gateway: CurrentGatew
     """Create a key. Only this response contains its secret."""
     wanted = check_body(MakeKeyRequest, given).wanted()
     key, credential = await gateway.keys.make(wanted, caller.name)
-    log.info("key.made", made=key.id, name=key.name, owner=key.owner, scope=key.scope)
+    log.info("key.made", made=key.id, name=key.name, platform=key.platform, scope=key.scope)
     return build(NewKey, key, key=credential.text)
 
 
@@ -41,5 +41,5 @@ async def list_keys(query: Annotated[KeysQuery, Query()], gateway: CurrentGatewa
 async def revoke_key(key_id: KeyId, caller: CurrentCaller, gateway: CurrentGateway) -> Key:
     """Revoke a key permanently; within a second no process accepts it."""
     revoked = await gateway.keys.revoke(key_id, caller.name)
-    log.info("key.revoked", revoked=revoked.id, name=revoked.name, owner=revoked.owner)
+    log.info("key.revoked", revoked=revoked.id, name=revoked.name, platform=revoked.platform)
     return revoked

@@ -20,25 +20,25 @@ __all__ = ["router"]
 
 log = structlog.get_logger()
 router = APIRouter(prefix="/api", tags=["limits"])
-NEEDS_OPERATE = needs(Scope.OPERATE)
+NEEDS_ADMIN = needs(Scope.ADMIN)
 PAUSE_BODY = body(PauseRequest, required=False)
 
 
-@router.get("/queues", dependencies=[needs(Scope.READ)], responses=problems())
+@router.get("/queues", dependencies=[NEEDS_ADMIN], responses=problems())
 async def list_queues(gateway: CurrentGateway) -> list[Queue]:
     """Queues that have tasks, workers or limits."""
     return await gateway.reads.queues()
 
 
 @router.post(
-    "/queues/{name}/pause", dependencies=[NEEDS_OPERATE], responses=problems(*BODY_CODES), openapi_extra=PAUSE_BODY
+    "/queues/{name}/pause", dependencies=[NEEDS_ADMIN], responses=problems(*BODY_CODES), openapi_extra=PAUSE_BODY
 )
 async def pause_queue(name: LimitedName, given: JsonBody, caller: CurrentCaller, gateway: CurrentGateway) -> Paused:
     """Start no more tasks of a queue; running tasks continue."""
     return await _pause(gateway, caller, LimitKind.QUEUE, name, given)
 
 
-@router.post("/queues/{name}/resume", dependencies=[NEEDS_OPERATE], responses=problems())
+@router.post("/queues/{name}/resume", dependencies=[NEEDS_ADMIN], responses=problems())
 async def resume_queue(name: LimitedName, caller: CurrentCaller, gateway: CurrentGateway) -> Paused:
     """Start tasks of a queue again."""
     return await _resume(gateway, caller, LimitKind.QUEUE, name)
@@ -46,7 +46,7 @@ async def resume_queue(name: LimitedName, caller: CurrentCaller, gateway: Curren
 
 @router.post(
     "/workflows/{name}/pause",
-    dependencies=[NEEDS_OPERATE],
+    dependencies=[NEEDS_ADMIN],
     responses=problems(*BODY_CODES, "workflow.not_found"),
     openapi_extra=PAUSE_BODY,
 )
@@ -56,7 +56,7 @@ async def pause_workflow(name: LimitedName, given: JsonBody, caller: CurrentCall
     return await _pause(gateway, caller, LimitKind.WORKFLOW, name, given)
 
 
-@router.post("/workflows/{name}/resume", dependencies=[NEEDS_OPERATE], responses=problems("workflow.not_found"))
+@router.post("/workflows/{name}/resume", dependencies=[NEEDS_ADMIN], responses=problems("workflow.not_found"))
 async def resume_workflow(name: LimitedName, caller: CurrentCaller, gateway: CurrentGateway) -> Paused:
     """Start tasks of a workflow's jobs again."""
     if not await _is_limited(gateway, LimitKind.WORKFLOW, name):
@@ -64,13 +64,13 @@ async def resume_workflow(name: LimitedName, caller: CurrentCaller, gateway: Cur
     return await _resume(gateway, caller, LimitKind.WORKFLOW, name)
 
 
-@router.get("/limits", dependencies=[needs(Scope.READ)], responses=problems())
+@router.get("/limits", dependencies=[NEEDS_ADMIN], responses=problems())
 async def list_limits(gateway: CurrentGateway) -> list[Limit]:
     """All limits and pauses."""
     return await gateway.reads.limits()
 
 
-@router.put("/limits/{kind}/{name}", dependencies=[NEEDS_OPERATE], **takes(LimitRequest, "limit.not_found"))
+@router.put("/limits/{kind}/{name}", dependencies=[NEEDS_ADMIN], **takes(LimitRequest, "limit.not_found"))
 async def set_limit(
     kind: Kind, name: LimitedName, given: JsonBody, caller: CurrentCaller, gateway: CurrentGateway
 ) -> SetLimit:
@@ -83,7 +83,7 @@ async def set_limit(
     return build(SetLimit, limit, warning=await _warn(gateway, kind, name))
 
 
-@router.delete("/limits/{kind}/{name}", dependencies=[NEEDS_OPERATE], responses=problems("limit.not_found"))
+@router.delete("/limits/{kind}/{name}", dependencies=[NEEDS_ADMIN], responses=problems("limit.not_found"))
 async def remove_limit(kind: Kind, name: LimitedName, caller: CurrentCaller, gateway: CurrentGateway) -> Paused:
     """Remove a limit; a pause stays."""
     if not await _is_limited(gateway, kind, name):

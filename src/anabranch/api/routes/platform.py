@@ -13,6 +13,7 @@ from anabranch.api.answers.errors import InvalidRequest
 from anabranch.api.body import JsonBody, check_body
 from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway, needs
 from anabranch.api.openapi.declare import BODY_CODES, SUBMIT_CODES, Responses, body, problems, takes
+from anabranch.api.paths import PlatformId
 from anabranch.api.requests import LIMIT_DESCRIPTION
 from anabranch.contract.answer import Page
 from anabranch.contract.platform import Accepted, AuditEntry, Decision, Platform, Release, WorkOrder
@@ -30,11 +31,9 @@ router = APIRouter(prefix="/api", tags=["platform"])
 
 HASH = r"^[0-9a-f]{32}$"
 ID = r"^[0-9a-f-]{32,64}$"
-PLATFORM = r"^[a-z][a-z0-9_-]{0,39}$"
 AssetId = Annotated[str, Path(pattern=HASH, description="The id of an asset.")]
 ReleaseId = Annotated[str, Path(pattern=HASH, description="The id of a release.")]
 AnyId = Annotated[str, Path(pattern=ID, description="The id of a request, an asset, a release or a job.")]
-PlatformId = Annotated[str, Path(pattern=PLATFORM, description="The id of a platform.")]
 ORDER_CODES = (
     *BODY_CODES,
     *SUBMIT_CODES,
@@ -140,7 +139,7 @@ class RequestsQuery(PageQuery):
 
 def sight_of(caller: Caller) -> str:
     """What a caller sees of platforms: their own; an admin all of them (S1)."""
-    return ALL_PLATFORMS if caller.principal.scope.includes(Scope.ADMIN) else caller.scope
+    return ALL_PLATFORMS if caller.sees is None else caller.platform
 
 
 def acting(caller: Caller, reason: str | None = None) -> ActionBy:

@@ -42,7 +42,7 @@ URL_CODES = (*BODY_CODES, "outbound.url", "webhook.secret", "webhook.key")
 async def add_webhook(given: JsonBody, caller: CurrentCaller, gateway: CurrentGateway) -> NewWebhook:
     """Add an endpoint. Only this response contains its secret."""
     wanted = check_body(AddWebhookRequest, given)
-    platform = wanted.platform or caller.scope
+    platform = wanted.platform or caller.platform
     if _platform_seen(caller) not in (None, platform):
         raise AnabranchError("auth.forbidden", "an endpoint of another platform needs the scope admin")
     secret = wanted.secret.get_secret_value() if wanted.secret else None
@@ -160,4 +160,4 @@ async def test_webhook(endpoint_id: EndpointId, caller: CurrentCaller, gateway: 
 
 def _platform_seen(caller: Caller) -> str | None:
     """The platform whose endpoints a caller sees; None for the operator, who sees all."""
-    return None if caller.principal.scope is Scope.ADMIN else caller.scope
+    return None if caller.principal.scope is Scope.ADMIN else caller.platform

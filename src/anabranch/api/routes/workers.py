@@ -15,13 +15,13 @@ log = structlog.get_logger()
 router = APIRouter(prefix="/api/workers", tags=["workers"])
 
 
-@router.get("", dependencies=[needs(Scope.READ)], responses=problems())
+@router.get("", dependencies=[needs(Scope.ADMIN)], responses=problems())
 async def list_workers(gateway: CurrentGateway) -> list[Worker]:
     """The live sessions: workers, orchestrators and the API itself."""
     return await gateway.reads.sessions()
 
 
-@router.post("/{session}/drain", dependencies=[needs(Scope.OPERATE)], responses=problems("worker.not_found"))
+@router.post("/{session}/drain", dependencies=[needs(Scope.ADMIN)], responses=problems("worker.not_found"))
 async def drain_worker(session: Session, gateway: CurrentGateway) -> Drained:
     """Drain a worker: it claims no more tasks, and running tasks continue."""
     await gateway.controls.drain(session, draining=True)
@@ -29,7 +29,7 @@ async def drain_worker(session: Session, gateway: CurrentGateway) -> Drained:
     return Drained(id=session, draining=True)
 
 
-@router.post("/{session}/resume", dependencies=[needs(Scope.OPERATE)], responses=problems("worker.not_found"))
+@router.post("/{session}/resume", dependencies=[needs(Scope.ADMIN)], responses=problems("worker.not_found"))
 async def resume_worker(session: Session, gateway: CurrentGateway) -> Drained:
     """Let a worker claim tasks again."""
     await gateway.controls.drain(session, draining=False)

@@ -23,38 +23,38 @@ FindRepeats = Callable[[Sequence[Order]], Awaitable[Sequence[bool]]]
 
 @dataclass
 class JobCount:
-    """Counts the jobs of one request against the quota of their owner."""
+    """Counts the jobs of one request against the quota of their platform."""
 
     rate: Rate
-    owner: str
+    platform: str
     admitted: int = 0
     made: int = 0
 
     async def admit(self, orders: Sequence[Order], find_repeats: FindRepeats) -> list[TooManyRequests | None]:
-        """Count orders; TooManyRequests for each one over the owner's quota, unless its job exists."""
-        is_scarce = 0 < self.rate.most < len(orders) or self.rate.wait_for(self.owner, len(orders)) > 0
+        """Count orders; TooManyRequests for each one over the platform's quota, unless its job exists."""
+        is_scarce = 0 < self.rate.most < len(orders) or self.rate.wait_for(self.platform, len(orders)) > 0
         is_free = await find_repeats(orders) if is_scarce else [False] * len(orders)
         return [None if free else self._admit_one() for free in is_free]
 
     def _admit_one(self) -> TooManyRequests | None:
-        if wait := self.rate.try_take(self.owner):
+        if wait := self.rate.try_take(self.platform):
             return self._too_many(wait)
         self.admitted += 1
         return None
 
     def _too_many(self, wait: float) -> TooManyRequests:
-        return TooManyRequests("quota.jobs", f"{self.owner} has submitted {self.rate.most} jobs within a day", wait)
+        return TooManyRequests("quota.jobs", f"{self.platform} has submitted {self.rate.most} jobs within a day", wait)
 
 
 class Limits:
-    """The limits of one process: requests per key and address, wrong keys, and an owner's jobs and bytes per day."""
+    """The limits of one process: requests per key and address, wrong keys, and a platform's jobs and bytes per day."""
 
     def __init__(self, settings: Settings) -> None:
         self._by_key = Rate(settings.key_requests_per_minute, MINUTE)
         self._by_address = Rate(settings.address_requests_per_minute, MINUTE)
         self._wrong = Rate(settings.wrong_keys_per_minute, MINUTE)
-        self._jobs = Rate(settings.owner_jobs_per_day, DAY)
-        self._bytes = Rate(settings.owner_upload_mb_per_day * MB, DAY)
+        self._jobs = Rate(settings.platform_jobs_per_day, DAY)
+        self._bytes = Rate(settings.platform_upload_mb_per_day * MB, DAY)
         self._known: OrderedDict[bytes, None] = OrderedDict()
 
     def admit_address(self, address: str) -> None:
@@ -90,11 +90,11 @@ class Limits:
     @contextmanager
     def counting_jobs(self, principal: Principal) -> "Iterator[JobCount]":
         """Count the jobs of a request, without those that existed or were refused."""
-        count = JobCount(self._jobs if principal.key_id else Rate(0, DAY), principal.owner)
+        count = JobCount(self._jobs if principal.key_id else Rate(0, DAY), principal.platform)
         try:
             yield count
         finally:
-            count.rate.take(principal.owner, count.made - count.admitted)
+            count.rate.take(principal.platform, count.made - count.admitted)
 
     async def count_bytes(
         self, principal: Principal, declared: int, pieces: AsyncIterator[bytes]
@@ -114,15 +114,15 @@ class Limits:
                 left = max(0, left - len(piece))
                 yield piece
         finally:
-            self._bytes.take(principal.owner, -left)
+            self._bytes.take(principal.platform, -left)
 
     def _refuse_more_than_ever(self, declared: int) -> None:
         if 0 < self._bytes.most < declared:
-            detail = f"the file is larger than the {self._bytes.most // MB} MB that an owner may upload in a day"
+            detail = f"the file is larger than the {self._bytes.most // MB} MB that a platform may upload in a day"
             remedy = "Raise ANABRANCH_OWNER_UPLOAD_MB_PER_DAY, or send less."
             raise InputError("upload.too_large", detail, remedy=remedy)
 
     def _take_bytes(self, principal: Principal, size: int) -> None:
-        if wait := self._bytes.try_take(principal.owner, size):
-            detail = f"{principal.owner} may upload {self._bytes.most // MB} MB in a day"
+        if wait := self._bytes.try_take(principal.platform, size):
+            detail = f"{principal.platform} may upload {self._bytes.most // MB} MB in a day"
             raise TooManyRequests("quota.bytes", detail, wait)

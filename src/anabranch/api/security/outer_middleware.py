@@ -13,7 +13,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from anabranch.access import LOCAL, Principal, holds_key, is_address, is_loopback
+from anabranch.access import ANONYMOUS, LOCAL, Principal, holds_key, is_address, is_loopback
 from anabranch.api.answers.errors import for_anonymous, respond
 from anabranch.api.security.authentication import Authenticator
 from anabranch.api.security.hang_guard import HangGuard, database_silent
@@ -33,6 +33,9 @@ PROBES = frozenset({"/livez", "/readyz"})
 # everywhere, and a browser can't send a key for them (S1).
 OPEN_PATHS = PROBES | {"/", "/docs", "/errors"}
 OPEN_PREFIXES = ("/ui/", "/errors/")
+# Where public items can be read without a key, if the operator allows it; each shows such a caller nothing else.
+PUBLIC_PATHS = ("/stac", "/raster", "/features", "/files")
+SEARCH_PATH = "/stac/search"
 ASK_FOR_LESS = "Ask for less, or try again."
 MAX_LINGER_BYTES = 16_000_000
 LINGER_SECONDS = 2.0
@@ -47,6 +50,7 @@ class Admission:
     _: KW_ONLY
     authenticator: Authenticator
     keys: bool  # whether they are required on loopback, too
+    anonymous_read: bool  # whether public items need none
     guard: HangGuard
     hosts: AllowedHosts
     limits: Limits
@@ -96,7 +100,12 @@ class Admission:
         if scope["state"]["keyed"]:
             address = _address(scope)
             self.limits.admit_address(address)
-            return None if _is_open(path) else await self._authenticate(headers, address)
+            if _is_open(path):
+                return None
+            if self.anonymous_read and "authorization" not in headers and _is_public(scope["method"], path):
+                structlog.contextvars.bind_contextvars(principal=ANONYMOUS.name)
+                return ANONYMOUS
+            return await self._authenticate(headers, address)
         _check_origin(headers.getlist("origin"), scope)
         _check_site(scope)
         structlog.contextvars.bind_contextvars(principal=LOCAL.name)
@@ -219,6 +228,11 @@ def _refuse_misplaced_key(scope: Scope) -> None:
 
 def _is_open(path: str) -> bool:
     return path in OPEN_PATHS or path.startswith(OPEN_PREFIXES)
+
+
+def _is_public(method: str, path: str) -> bool:
+    is_read = method in ("GET", "HEAD") or (method == "POST" and path == SEARCH_PATH)
+    return is_read and any(path == each or path.startswith(f"{each}/") for each in PUBLIC_PATHS)
 
 
 def _address(scope: Scope) -> str:

@@ -101,8 +101,8 @@ def check_limits(settings: Settings) -> Finding:
         _rate(settings.key_requests_per_minute, "requests per key and minute"),
         _rate(settings.address_requests_per_minute, "per address"),
         _rate(settings.wrong_keys_per_minute, "wrong keys"),
-        _rate(settings.owner_jobs_per_day, "jobs per owner and day"),
-        _rate(settings.owner_upload_mb_per_day, "MB uploaded"),
+        _rate(settings.platform_jobs_per_day, "jobs per platform and day"),
+        _rate(settings.platform_upload_mb_per_day, "MB uploaded"),
     ))  # fmt: skip
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = settings.max_connections + OTHER_OPEN_FILES

@@ -23,7 +23,16 @@ from anabranch.cli.terminal.output import (
 )
 from anabranch.client import ItemChange, Publication
 
-__all__ = ["remove_collection", "replace", "restore", "rollback", "show_history", "show_item", "unpublish"]
+__all__ = [
+    "remove_collection",
+    "replace",
+    "restore",
+    "rollback",
+    "show_history",
+    "show_item",
+    "show_writers",
+    "unpublish",
+]
 
 Reason = Annotated[str, typer.Option(help="Why; stored in the item's history.")]
 Expected = Annotated[
@@ -140,6 +149,23 @@ def remove_collection(
     with connect() as client:
         removed = client.remove_collection(collection)
     print_result(removed.raw, f"removed collection {removed.collection}", json=json)
+
+
+def show_writers(
+    collection: Annotated[str, typer.Argument(metavar="COLLECTION", help="A collection.")],
+    add: Annotated[str | None, typer.Option(metavar="PLATFORM", help="Let this platform publish into it.")] = None,
+    remove: Annotated[str | None, typer.Option(metavar="PLATFORM", help="Let it no longer do so.")] = None,
+    json: Json = False,
+) -> None:
+    """Show or change the platforms that may publish into a collection."""
+    with connect() as client:
+        found = client.collection_writers(collection)
+        if add:
+            found = client.add_writer(collection, add)
+        if remove:
+            found = client.remove_writer(collection, remove)
+    said = f"{found.collection} belongs to {found.platform}; writers: {', '.join(found.writers) or 'none'}"
+    print_result(found.raw, said, json=json)
 
 
 def _row(one: Publication) -> list[str]:

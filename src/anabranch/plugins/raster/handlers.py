@@ -80,13 +80,15 @@ def require_own_outputs(addresses: Iterable[str], ctx: Context) -> None:
 
 
 def require_own_items(collection: str, items: Sequence[str], ctx: Context) -> None:
-    """Refuse ids of other owners' items before any work; publishing refuses them, too."""
+    """Refuse ids of other platforms' items before any work; publishing refuses them, too."""
     if items and (foreign := _ask(ctx, "find_foreign", collection=collection, items=list(items))):
         named = ", ".join(f"{collection}/{item}" for item in foreign[:MAX_SHOWN])
         more = f", and {len(foreign) - MAX_SHOWN} more" if len(foreign) > MAX_SHOWN else ""
         raise Conflict(
             "publication.owner",
-            f"item {named} belongs to another owner" if len(foreign) == 1 else f"items of other owners: {named}{more}",
+            f"item {named} belongs to another platform"
+            if len(foreign) == 1
+            else f"items of other platforms: {named}{more}",
             remedy="Choose another `item_id`, or omit it.",
         )
 

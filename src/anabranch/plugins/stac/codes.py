@@ -49,7 +49,7 @@ CODES: tuple[Code, ...] = (
     Code("publication.no_match", Kind.CONFLICT, "The number in `If-Match` is not the item's any more.", "Read the item again, and decide with its newest number.", 412),
     Code("publication.not_approved", Kind.CONFLICT, "The content belongs to a release that is not approved, or was revoked.", "Approve the release; after a revoke, submit it again."),
     Code("publication.not_found", Kind.NOT_FOUND, "The item was never published, or has no such number.", "See `anabranch items history`, and `anabranch items list`."),
-    Code("publication.owner", Kind.CONFLICT, "The item belongs to another owner.", "Publish under another id or collection, or ask an administrator."),
+    Code("publication.owner", Kind.CONFLICT, "The item or collection belongs to another platform.", "Publish under another id or collection, or ask an administrator."),
     Code("publication.same", Kind.CONFLICT, "There is nothing to do: the item is already as the action would leave it.", "See `anabranch items history`."),
     Code("publication.tables", Kind.CONFLICT, "The tables of a layer are not finished, or have different columns.", "Run the job again; report a bug if that fails, too."),
 )

@@ -53,7 +53,7 @@ def timeless(title: str | None, description: str, software: dict[str, str]) -> L
 
 
 def begin_layer(ctx: Context, collection: str, name: str, shape: TableShape) -> DerivedLayer:
-    """Make the empty table of a layer, whose name no other owner has in this collection."""
+    """Make the empty table of a layer, whose name no other platform has in this collection."""
     require_own_item(ctx, collection, name)
     layer = DerivedLayer(name=name, table=name_table(name, ctx.job_id), shape=shape)
     make_table(ctx, layer.table, shape)
@@ -121,10 +121,10 @@ def put_report(ctx: Context, report: BaseModel) -> Output:
 
 
 def require_own_item(ctx: Context, collection: str, item: str) -> None:
-    """Refuse an id of another owner's item before any work; publishing refuses it, too."""
+    """Refuse an id of another platform's item before any work; publishing refuses it, too."""
     if not may_publish(ctx, collection, item):
         raise Conflict(
             "publication.owner",
-            f"item {collection}/{item} belongs to another owner",
+            f"item {collection}/{item} belongs to another platform",
             remedy="Choose another `table` and `item_id`.",
         )

@@ -1,7 +1,7 @@
 -- Statements of the vector handlers.
 
 -- name: find_layer
-select * from app.find_layer(%(name)s)
+select * from app.find_layer(%(name)s, %(job_id)s)
 
 -- name: find_last_gid
 select coalesce(max(gid), 0) from geo.{layer}

@@ -33,7 +33,7 @@ FindTiles = Callable[..., Any]  # of the sandbox, which returns JSON
 def find_raster(ctx: Context, collection: str, item: str, asset: str) -> tuple[PinnedRaster, dict[str, Any]]:
     """The raster that an asset of an item shows, and the item's document."""
     with ctx.catalog() as connection, connection.cursor(row_factory=dict_row) as cursor:
-        asked = {"collection": collection, "item": item, "asset": asset}
+        asked = {"collection": collection, "item": item, "asset": asset, "job_id": ctx.job_id}
         found = cursor.execute(read_statements(SQL)["find_asset"].encode(), asked).fetchone()
     if found is None or asset not in found["document"]["assets"]:
         what = f"item {collection}/{item} has no asset {asset}" if found else f"there is no item {collection}/{item}"

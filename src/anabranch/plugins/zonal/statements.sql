@@ -2,7 +2,8 @@
 
 -- name: find_asset
 -- An item as readers see it, the file of one of its assets, and the addresses of all.
-select number, document, kind, address, sha256, version, published from app.find_asset(%(collection)s, %(item)s, %(asset)s)
+select number, document, kind, address, sha256, version, published
+  from app.find_asset(%(collection)s, %(item)s, %(asset)s, %(job_id)s)
 
 -- name: no_time_limit
 -- A look at all rows of a large layer takes longer than handlers may; the time of the task bounds it.

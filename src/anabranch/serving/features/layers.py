@@ -1,5 +1,6 @@
 """Published layers, read from the database for each request: served at once, and gone at once."""
 
+import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -92,7 +93,14 @@ class Layers(Pool):
 
     def __init__(self, url: str, connections: int) -> None:
         super().__init__(url, connections)
-        self._found: dict[str, Layer] = {}
+        self._platform: str | None = None
+        self._found: dict[tuple[str | None, str], Layer] = {}
+
+    def seen_by(self, platform: str | None) -> "Layers":
+        """The same for a platform, which finds the layers of its own collections only; None: all."""
+        seen = copy.copy(self)
+        seen._platform = platform
+        return seen
 
     async def find(self, name: str) -> Layer:
         """The layer of this name; NotFound if none is published."""
@@ -101,12 +109,12 @@ class Layers(Pool):
             raise NotFound("layer.not_found", f"no layer {name[:MAX_SHOWN_CHARS]} is published")
         while len(self._found) >= MAX_REMEMBERED:
             self._found.pop(next(iter(self._found)))
-        self._found[name] = found[0]
+        self._found[self._platform, name] = found[0]
         return found[0]
 
     def remembered(self, name: str, publication: str | None) -> Layer | None:
         """A layer that was found before, as this publication shows it; it may be another by now."""
-        layer = self._found.get(name)
+        layer = self._found.get((self._platform, name))
         return layer if layer and layer.publication == publication else None
 
     async def list(self, limit: int, offset: int) -> tuple[Sequence[Layer], int]:
@@ -116,13 +124,13 @@ class Layers(Pool):
     async def read(self, layer: Layer, make: Callable[[Layer], tuple[str, Sequence[object]]]) -> tuple[Layer, Any]:
         """The row of a statement about a layer, and the layer as it was then: it may have changed since it was found.
 
-        `make` gives the statement and its parameters after the first, which is the layer's name.
+        `make` gives the statement and its parameters between the first, the layer's name, and the last, the platform.
         """
         for _ in range(MAX_TRIES):
             statement, parameters = make(layer)
             try:
                 async with self.connection() as connection:
-                    row = await connection.fetchrow(statement, layer.name, *parameters)
+                    row = await connection.fetchrow(statement, layer.name, *parameters, self._platform)
             except LayerChanged:
                 row = None
             if row and row["publication"] == layer.publication:
@@ -133,7 +141,7 @@ class Layers(Pool):
     async def _read(self, name: str | None, limit: int, offset: int) -> tuple[Sequence[Layer], int]:
         try:
             async with self.connection() as connection:
-                rows = await connection.fetch(SQL["layers"], name, limit, offset)
+                rows = await connection.fetch(SQL["layers"], name, limit, offset, self._platform)
         except LayerChanged as error:
             remedy = "Run `anabranch db migrate` on a server with PostGIS."
             raise Unavailable("catalog.missing", "this database has no layers to read", remedy=remedy) from error

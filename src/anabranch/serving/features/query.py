@@ -10,6 +10,7 @@ from fastapi import Depends, HTTPException, Path, Query, Request
 from stac_fastapi.types.rfc3339 import str_to_interval
 
 from anabranch.geo.boxes import Box
+from anabranch.serving.caller import platform_of
 from anabranch.serving.features.cql2 import compile_filter, find_column
 from anabranch.serving.features.layers import ID, Column, Layer, Layers
 from anabranch.serving.features.sql import Part, column_of, compose, join, literal
@@ -89,9 +90,9 @@ RequestedFeatures = Annotated[FeatureQuery, Depends(_choose_features)]
 
 
 def layers_of(request: Request) -> Layers:
-    """The layers of the application."""
+    """The layers that the caller may see."""
     layers: Layers = request.app.state.layers
-    return layers
+    return layers.seen_by(platform_of(request))
 
 
 async def _find_layer(

@@ -6,7 +6,7 @@ select name, publication::text, geometry_type, document -> 'bbox' as bbox,
        document #> '{properties,table:columns}' as columns, document #> '{properties,table:row_count}' as rows,
        count(*) over () as matched
   from app.layers
- where $1::text is null or name = $1
+ where ($1::text is null or name = $1) and ($4::text is null or app.sees($4, collection, public))
  order by name
  limit $2 offset $3
 
@@ -27,7 +27,7 @@ with page as materialized (
            sum(octet_length(feature)) over (rows unbounded preceding) as bytes
       from page
 )
-select app.layer_publication($1)::text as publication, {matched} as matched,
+select app.layer_publication($1, $6)::text as publication, {matched} as matched,
        (select count(*) from page) as found, count(*) as returned, max(gid) as last,
        coalesce(string_agg(feature, ',' order by place), '') as features
   from sized
@@ -44,7 +44,7 @@ ST_AsGeoJSON(layer.geom)
 (select count(*) from (select from {table} as layer where {condition} limit {limit}) as matching)
 
 -- name: tile
-select app.layer_publication($1)::text as publication, (
+select app.layer_publication($1, $9)::text as publication, (
     select ST_AsMVT("the tile", $1, {extent}, 'geom', 'gid')
       from (
           select {columns}, ST_AsMVTGeom(

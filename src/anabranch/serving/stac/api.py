@@ -38,6 +38,7 @@ from starlette.types import ASGIApp
 from anabranch.contract.published_links import find_addresses, name_files, table_of
 from anabranch.errors import InputError, NotFound
 from anabranch.geo.boxes import Box
+from anabranch.serving.caller import platform_of
 from anabranch.serving.errors import Translate, raise_errors, translate_invalid
 from anabranch.serving.published import FilesByItem, Published, mark_in_place
 from anabranch.serving.stac.epsg import add_epsg
@@ -50,7 +51,7 @@ from anabranch.serving.stac.links import (
     complete_landing,
     root_of,
 )
-from anabranch.serving.stac.pool import Catalog
+from anabranch.serving.stac.pool import NO_COLLECTION, Catalog, hide_extent
 from anabranch.serving.stac.queryables import Queryables
 from anabranch.serving.stac.search.bounds import BOUNDS
 from anabranch.serving.stac.search.cql2 import parse_filter, spell_out
@@ -73,18 +74,28 @@ class Reader(CoreCrudClient):  # type: ignore[misc]  # of a package without type
 
     async def landing_page(self, **named: Any) -> Any:
         """The landing page."""
-        return await complete_landing(await super().landing_page(**named), named["request"])
+        request = named["request"]
+        return await complete_landing(await super().landing_page(**named), request, _catalog_of(request))
 
     async def all_collections(self, *given: Any, **named: Any) -> Any:
         """A page of collections, or those that match a search."""
         named["limit"] = min(named.get("limit") or BOUNDS.page, BOUNDS.page)
-        return await _named(await super().all_collections(*given, **named), named["request"])
+        catalog = _catalog_of(named["request"])
+        found = await super().all_collections(*given, **named, visible=await catalog.list_visible())
+        if catalog.is_anonymous:
+            found = {**found, "collections": [hide_extent(each) for each in found["collections"]]}
+        return await _named(found, named["request"])
 
     async def get_collection(self, collection_id: str, request: Request, **named: Any) -> Any:
         """One collection, with a link to its tiles if its newest items have rasters."""
+        catalog = _catalog_of(request)
+        if not await catalog.sees(collection_id):
+            raise NotFoundError(f"Collection {collection_id} does not exist.")  # as of one that does not
         collection = await _named(await super().get_collection(collection_id, request, **named), request)
+        if catalog.is_anonymous:
+            collection = hide_extent(collection)
         if request.scope["route"].path == COLLECTION:  # others call this to know whether there is one
-            newest = await request.app.state.catalog.search({"collections": [collection_id], "limit": NEWEST_ITEMS})
+            newest = await catalog.search({"collections": [collection_id], "limit": NEWEST_ITEMS})
             add_layer(collection, (await _named({"features": newest}, request))["features"], root_of(request))
         return collection
 
@@ -97,6 +108,7 @@ class Reader(CoreCrudClient):  # type: ignore[misc]  # of a package without type
             search_request.query, search_request.filter_expr = None, condition
             search_request.filter_lang = "cql2-json"
         search_request.filter_expr = spell_out(search_request.filter_expr)
+        await _restrict(search_request, _catalog_of(request))
         return await _named(await super()._search_base(search_request, request), request)
 
     async def get_search(self, *given: Any, **named: Any) -> Any:
@@ -113,6 +125,9 @@ class Reader(CoreCrudClient):  # type: ignore[misc]  # of a package without type
 
     def _clean_search_args(self, base_args: Document, filter_query: str | None = None, **given: Any) -> Document:
         """The search in pgstac's form; the parent class validates a filter at unbounded cost."""
+        visible = given.pop("visible", None)  # of a search for collections
+        if visible is not None:
+            base_args |= {"ids": sorted(visible) or [NO_COLLECTION]}
         if area := _find_area(base_args.get("bbox")):  # also of a search for collections
             base_args |= {"bbox": None, "intersects": area}
         language = given.pop("filter_lang", None)
@@ -128,6 +143,22 @@ class Api(StacApi):
 
     def add_health_check(self) -> None:
         """Add none."""
+
+
+def _catalog_of(request: Request) -> Catalog:
+    """The catalog as the caller may see it."""
+    catalog: Catalog = request.app.state.catalog
+    return catalog.seen_by(platform_of(request))
+
+
+async def _restrict(search: Any, catalog: Catalog) -> None:  # stac-fastapi's, which has no types
+    """Limit a search to what the caller may see, and refuse a page after what the caller may not."""
+    if search.token:
+        await catalog.check_token(search.token)
+    wanted = {"collections": search.collections, "ids": search.ids, "filter": search.filter_expr, "query": search.query}
+    found = await catalog.restrict({name: value for name, value in wanted.items() if value})
+    search.collections, search.query, search.filter_expr = map(found.get, ("collections", "query", "filter"))
+    search.filter_lang = found.get("filter-lang", search.filter_lang)
 
 
 def _find_area(bbox: Sequence[float] | None) -> Document | None:
@@ -147,7 +178,8 @@ async def _named(document: Any, request: Request) -> Any:  # a document, or a re
     if isinstance(document, JSONResponse):
         return document
     root = root_of(request)
-    files = FilesByItem(await request.app.state.published.find_all(set(find_addresses(document))))
+    published: Published = request.app.state.published.seen_by(platform_of(request))
+    files = FilesByItem(await published.find_all(set(find_addresses(document))))
     if "features" not in document:
         return name_files(document, files.find(), root)
     draws_in_place = request.app.state.draws_in_place

@@ -2,12 +2,15 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from fastapi import Request
 
 from anabranch.contract.mosaic import DRAWN
+
+if TYPE_CHECKING:
+    from anabranch.serving.stac.pool import Catalog
 
 __all__ = [
     "OPENAPI",
@@ -33,11 +36,11 @@ def root_of(request: Request) -> str:
     return str(request.base_url).rstrip("/").removesuffix("/stac")
 
 
-async def complete_landing(page: Document, request: Request) -> Document:
-    """The landing page with every collection as a child, and links to its descriptions for programs and people."""
-    root = root_of(request)
+async def complete_landing(page: Document, request: Request, catalog: "Catalog") -> Document:
+    """The landing page with the collections as children, and links to its descriptions for programs and people."""
+    root, visible = root_of(request), await catalog.list_visible()
     async with request.app.state.get_connection(request, "r") as connection:
-        found = await connection.fetch(COLLECTIONS, MAX_CHILD_LINKS)
+        found = await connection.fetch(COLLECTIONS, MAX_CHILD_LINKS, None if visible is None else list(visible))
     kept = [link for link in page["links"] if link["rel"] not in ("service-desc", "service-doc")]
     described = {"rel": "service-desc", "type": OPENAPI, "title": "OpenAPI description", "href": f"{root}/openapi.json"}
     explained = {"rel": "service-doc", "type": "text/html", "title": "Its routes", "href": f"{root}/docs"}

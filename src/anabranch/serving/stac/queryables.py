@@ -1,6 +1,5 @@
 """Queryables: those that pgstac knows, and the properties of the newest items."""
 
-import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -8,8 +7,10 @@ from typing import Any
 
 from fastapi import Request
 from stac_fastapi.pgstac.extensions.filter import FiltersClient
+from stac_fastapi.types.errors import NotFoundError
 
-from anabranch.serving.stac.pool import FIND
+from anabranch.serving.caller import platform_of
+from anabranch.serving.stac.pool import Catalog
 from anabranch.serving.stac.search.cql2 import SHOWN_ONLY
 
 __all__ = ["Queryables", "find_common", "find_queryables"]
@@ -27,12 +28,14 @@ class Queryables(FiltersClient):  # type: ignore[misc]  # of a package without t
 
     async def get_queryables(self, request: Request, collection_id: str | None = None, **named: Any) -> Schema:
         """The JSON Schema of what a filter may name."""
+        catalog: Catalog = request.app.state.catalog.seen_by(platform_of(request))
+        visible = await catalog.list_visible()
+        if visible is not None and not (collection_id in visible if collection_id else visible):
+            raise NotFoundError(f"Collection {collection_id} not found")
         schema: Schema = await super().get_queryables(request, collection_id, **named)
         wanted = {"limit": SAMPLE_ITEMS, **({"collections": [collection_id]} if collection_id else {})}
-        async with request.app.state.get_connection(request, "r") as connection:
-            found = await connection.fetchval(FIND, json.dumps(wanted))
         by_collection: dict[str, list[Properties]] = defaultdict(list)
-        for item in found["features"]:
+        for item in await catalog.search(wanted):
             by_collection[item["collection"]].append(item["properties"])
         common = find_common(by_collection.values())
         return {**schema, "properties": {"collection": COLLECTION, **common, **schema["properties"]}}

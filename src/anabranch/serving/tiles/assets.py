@@ -1,5 +1,6 @@
 """Finds the rasters of published items, by collection, item and asset."""
 
+import copy
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -47,7 +48,15 @@ class Assets:
         self._objects = objects
         self._draws_in_place = draws_in_place
         self._mosaics = MosaicSources(published, objects)
-        self._known: dict[tuple[str, str], tuple[float, Rasters]] = {}
+        self._platform: str | None = None
+        self._known: dict[tuple[str | None, str, str], tuple[float, Rasters]] = {}
+
+    def seen_by(self, platform: str | None) -> "Assets":
+        """The same for a platform, which finds the rasters of its own collections only; None: all."""
+        seen = copy.copy(self)
+        seen._platform, seen._mosaics = platform, self._mosaics.seen_by(platform)
+        seen._catalog, seen._published = self._catalog.seen_by(platform), self._published.seen_by(platform)
+        return seen
 
     async def locate(self, rasters: Rasters, item: str, name: str | None) -> Path | Remote | MosaicSource:
         """Where the bytes of an asset are; without a name, those of the item's first data raster."""
@@ -70,13 +79,13 @@ class Assets:
 
     async def find(self, collection: str, item: str) -> Rasters:
         """The published rasters of an item, data first."""
-        at, known = self._known.get((collection, item), (0.0, Rasters({})))
-        if time.monotonic() - at < FRESH_SECONDS:
+        at, known = self._known.get((self._platform, collection, item), (0.0, Rasters({})))
+        if time.monotonic() - at < FRESH_SECONDS and await self._catalog.sees(collection):
             return known
         (found,) = await self.read([await self._catalog.item(collection, item)])
         if len(self._known) >= MAX_CACHED_ITEMS:
             self._known.clear()
-        self._known[collection, item] = time.monotonic(), found
+        self._known[self._platform, collection, item] = time.monotonic(), found
         return found
 
     async def read(self, items: Sequence[Mapping[str, Any]]) -> list[Rasters]:  # STAC's own shape

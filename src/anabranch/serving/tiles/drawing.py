@@ -3,12 +3,13 @@
 from fastapi import Request
 from titiler.core.dependencies import DefaultDependency
 
+from anabranch.serving.caller import platform_of
 from anabranch.serving.tiles.assets import Assets, Rasters
 from anabranch.serving.tiles.render_hints import STYLE_PARAMETERS, RenderHints, hints_of
 from anabranch.serving.tiles.rescale import RescaleRanges, ranges_of, wanted_of
 from anabranch.serving.tiles.tagged_route import CHECKSUM, Query, TaggedRoute, add_missing, is_drawn
 
-__all__ = ["DrawnRoute", "Purpose", "rasters_of_request"]
+__all__ = ["DrawnRoute", "Purpose", "assets_of", "rasters_of_request"]
 
 
 class DrawnRoute(TaggedRoute):
@@ -18,8 +19,7 @@ class DrawnRoute(TaggedRoute):
 
     async def find(self, request: Request) -> Rasters:
         """The rasters of the item."""
-        assets: Assets = request.app.state.assets
-        return await assets.find(request.path_params["collection_id"], request.path_params["item_id"])
+        return await assets_of(request).find(request.path_params["collection_id"], request.path_params["item_id"])
 
     async def complete(self, request: Request) -> Query:
         """The query with hints and a range, where they are missing."""
@@ -47,7 +47,7 @@ async def _stretch(request: Request, query: Query) -> Query:
     named = dict(query)
     if {"rescale", "colormap"} & named.keys():
         return []
-    assets: Assets = request.app.state.assets
+    assets = assets_of(request)
     rasters, item = rasters_of_request(request), request.path_params["item_id"]
     asset = named.get("asset") or next(iter(rasters.addresses), "")
     if asset not in rasters.addresses:
@@ -65,6 +65,12 @@ def _hints(request: Request) -> RenderHints | None:
     if STYLE_PARAMETERS & request.query_params.keys() or not is_drawn(request):
         return None
     return hints_of(rasters_of_request(request), request.path_params["item_id"], request.query_params.get("asset"))
+
+
+def assets_of(request: Request) -> Assets:
+    """The rasters that the caller may see."""
+    assets: Assets = request.app.state.assets
+    return assets.seen_by(platform_of(request))
 
 
 def rasters_of_request(request: Request) -> Rasters:

@@ -17,7 +17,7 @@ from anabranch.serving.concurrency import ConcurrencyLimit
 from anabranch.serving.errors import Translate, raise_errors
 from anabranch.serving.objects import Remote
 from anabranch.serving.tiles.assets import Assets
-from anabranch.serving.tiles.drawing import DrawnRoute, Purpose, rasters_of_request
+from anabranch.serving.tiles.drawing import DrawnRoute, Purpose, assets_of, rasters_of_request
 from anabranch.serving.tiles.drivers import check_drivers
 from anabranch.serving.tiles.layers.items import LayerItems
 from anabranch.serving.tiles.layers.picture import LayerPictures
@@ -74,8 +74,7 @@ async def _path(
         Query(description="As in the tile URLs of tilejson.json; with it, the response can be cached forever."),
     ] = None,
 ) -> Path | Remote | MosaicSource:
-    assets: Assets = request.app.state.assets
-    return await assets.locate(rasters_of_request(request), item_id, asset)
+    return await assets_of(request).locate(rasters_of_request(request), item_id, asset)
 
 
 def _outside(error: Exception) -> AnabranchError:

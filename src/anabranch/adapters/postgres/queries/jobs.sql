@@ -17,6 +17,7 @@ select pg_database_size(current_database()) as database_bytes,
 -- The ids of jobs that begin alike, and one more than is shown of them.
 select j.job_id from app.jobs j
  where j.job_id >= %(job_id)s and j.job_id < %(job_id)s || 'g'
+   and (%(platform)s::text is null or j.platform = %(platform)s)
  order by j.job_id limit 6;
 
 -- name: dead_letters
@@ -37,6 +38,7 @@ select j.job_id, j.workflow, j.state as job_state, j.job_id || '-' || l.node || 
  where l.failed > 0 and not l.superseded and l.purpose = 'work' and l.id <= %(lane)s
    and (%(workflow)s::text is null or j.workflow = %(workflow)s)
    and (%(job)s::text is null or j.job_id = %(job)s)
+   and (%(platform)s::text is null or j.platform = %(platform)s)
    and not exists (select from app.jobs x where x.identity = j.identity and x.ordinal > j.ordinal)
  order by l.id desc, o.idx limit %(limit)s;
 
@@ -75,6 +77,7 @@ select j.id, j.job_id, j.identity, j.ordinal, j.scope, j.workflow, j.workflow_ha
        coalesce((select json_object_agg(l.name, l.value order by l.name) from app.labels l where l.job = j.id), '{}') as labels
   from app.jobs j
  where j.job_id >= %(job_id)s and j.job_id < %(job_id)s || 'g'
+   and (%(platform)s::text is null or j.platform = %(platform)s)
  order by j.job_id limit 2;
 
 -- name: job_counts
@@ -86,6 +89,7 @@ select j.state, count(*) as jobs from app.jobs j group by j.state order by j.sta
 -- result are not read, for they may be large.
 select j.id as job, j.state, j.last_event from app.jobs j
  where j.job_id >= %(job_id)s and j.job_id < %(job_id)s || 'g'
+   and (%(platform)s::text is null or j.platform = %(platform)s)
  order by j.job_id limit 2;
 
 -- name: jobs
@@ -94,13 +98,13 @@ select j.id as job, j.state, j.last_event from app.jobs j
 with wanted as (
     (select j.id from app.jobs j
       where %(state)s::app.job_state is null and %(workflow)s::text is null and %(parent)s::bigint is null
-        and %(label_names)s::text[] is null
+        and %(label_names)s::text[] is null and %(platform)s::text is null
         and (%(before)s::bigint is null or j.id < %(before)s)
       order by j.id desc limit %(limit)s)
     union all
     (select j.id from app.jobs j
       where %(state)s::app.job_state is not null and %(workflow)s::text is null and %(parent)s::bigint is null
-        and %(label_names)s::text[] is null
+        and %(label_names)s::text[] is null and %(platform)s::text is null
         and j.state = %(state)s::app.job_state and -j.id > -coalesce(%(before)s::bigint, 9223372036854775807)
       order by -j.id limit %(limit)s)
     union all
@@ -113,7 +117,24 @@ with wanted as (
               and -j.id > -coalesce(%(before)s::bigint, 9223372036854775807)
             order by -j.id limit %(limit)s) found
      where %(workflow)s::text is not null and %(parent)s::bigint is null and %(label_names)s::text[] is null
+       and %(platform)s::text is null
     union all
+    select found.id
+      from unnest(case when %(state)s::app.job_state is null then enum_range(null::app.job_state)
+                       else array[%(state)s::app.job_state] end) as s(state)
+     cross join lateral (
+           (select j.id from app.jobs j
+             where %(workflow)s::text is null and j.platform = %(platform)s::text and j.state = s.state
+               and -j.id > -coalesce(%(before)s::bigint, 9223372036854775807)
+             order by -j.id limit %(limit)s)
+           union all
+           (select j.id from app.jobs j
+             where j.platform = %(platform)s::text and j.workflow = %(workflow)s::text and j.state = s.state
+               and -j.id > -coalesce(%(before)s::bigint, 9223372036854775807)
+             order by -j.id limit %(limit)s)) found
+     where %(platform)s::text is not null and %(parent)s::bigint is null and %(label_names)s::text[] is null
+    union all
+    -- The children of a job are its platform's.
     select j.id from app.jobs j
      where j.parent = %(parent)s::bigint and (%(before)s::bigint is null or j.id < %(before)s)
        and (%(state)s::app.job_state is null or j.state = %(state)s)
@@ -127,13 +148,14 @@ with wanted as (
         and (%(state)s::app.job_state is null or j.state = %(state)s)
         and (%(workflow)s::text is null or j.workflow = %(workflow)s)
         and (%(parent)s::bigint is null or j.parent = %(parent)s)
+        and (%(platform)s::text is null or j.platform = %(platform)s)
         and not exists (select from unnest(%(label_names)s::text[], %(label_values)s::text[]) as wanted(name, value)
                          where wanted.value is distinct from (select x.value from app.labels x
                                                                where x.job = l.job and x.name = wanted.name))
       order by -l.job limit %(limit)s))
 select j.id, j.job_id, j.identity, j.ordinal, j.scope, j.workflow, j.workflow_hash, j.parameters, j.priority, j.state,
        j.generation, null::jsonb as result, j.error, j.correlation_id, j.last_event, j.created_at, j.started_at,
-       j.finished_at, j.parent, j.watched,
+       j.finished_at, j.parent, j.watched, j.platform,
        (select e.at from app.events e where e.job = j.id and e.seq = j.last_event) as updated_at,
        case when j.generation > 0 then app.idle_seconds(j.id) else 0 end as idle_seconds,
        coalesce((select json_object_agg(l.name, l.value order by l.name) from app.labels l where l.job = j.id), '{}') as labels
@@ -264,6 +286,7 @@ select t.task_id, t.node, t.index, t.state as status, t.handler, t.parameters, t
 -- them are shown.
 select distinct on (t.job_id) t.* from app.tombstones t
  where t.job_id >= %(job_id)s and t.job_id < %(job_id)s || 'g'
+   and (%(platform)s::text is null or t.platform = %(platform)s)
  order by t.job_id, t.purged_at desc limit 6;
 
 -- name: tombstone_of

@@ -61,6 +61,14 @@ select (select coalesce(array_agg(x.name order by x.place), '{}')
                 and pg_has_role(to_regrole('anabranch_reader'), to_regrole('pgstac_read'), 'usage'), false) as granted,
        current_setting('server_version_num')::integer / 10000 as major
 
+-- name: collection_access
+-- The platform that a collection belongs to, and those that may write to it.
+select k.key as collection, k.owner as platform,
+       array(select w.platform from app.collection_writers w where w.collection = k.key order by 1) as writers
+  from app.publication_keys k join app.collections c on c.id = k.key
+ where k.kind = 'collection' and k.key = %(collection)s
+   and (%(platform)s::text is null or app.sees(%(platform)s, k.key, false));
+
 -- name: current_file
 -- A file that an item shows now; gone where it is withdrawn.
 select k.key, false as current, c.action = 'withdraw' as gone, f.publication::text, f.name,
@@ -69,6 +77,7 @@ select k.key, false as current, c.action = 'withdraw' as gone, f.publication::te
   join app.publications c on c.id = k.current
   left join app.published_files f on f.publication = c.source and f.name = %(file)s
  where k.kind = 'item' and k.key = %(key)s
+   and (%(platform)s::text is null or app.sees(%(platform)s, split_part(k.key, '/', 1), k.public))
 
 -- name: draft_file
 -- A file that a task of a job made, by the name under which it is to be published; of several, the newest.
@@ -88,7 +97,9 @@ select found.output ->> 'name' as name, found.output ->> 'href' as address,
 
 -- name: item_manifest
 -- The signed manifest of an item; no row: there is no such item; null: it has none.
-select p.manifest as envelope from app.current_publications p where p.kind = 'item' and p.key = %(key)s;
+select k.manifest as envelope from app.current_publications k
+ where k.kind = 'item' and k.key = %(key)s
+   and (%(platform)s::text is null or app.sees(%(platform)s, split_part(k.key, '/', 1), k.public));
 
 -- name: items_made_by
 -- What a handler took part in, in any version or in one of these, by collection and id, after one of them.
@@ -98,6 +109,8 @@ select i.collection, i.id, p.number, p.source::text as publication, i.job_id, i.
          where h.handler = %(handler)s and (h.collection, h.item) > (%(after_collection)s, %(after_item)s)
            and (%(collection)s::text is null or h.collection = %(collection)s)
            and (%(versions)s::text[] is null or h.version = any(%(versions)s))
+           and (%(platform)s::text is null
+                or h.collection in (select v.collection from app.visible_collections(%(platform)s) v))
          order by h.collection, h.item) h
   join app.catalog_items i on i.collection = h.collection and i.id = h.item
   join app.current_publications p on p.kind = 'item' and p.key = i.collection || '/' || i.id
@@ -130,6 +143,7 @@ select p.key, c.action <> 'withdraw' as current, f.publication::text, f.name, f.
   join app.publications c on c.id = k.current
   left join app.published_files f on f.publication = p.source and f.name = %(file)s
  where p.id = %(publication)s::uuid
+   and (%(platform)s::text is null or app.sees(%(platform)s, split_part(k.key, '/', 1), k.public))
 
 -- name: pinned_files
 -- The files of a publication that others can replace, with the versions that it shows.
@@ -149,6 +163,7 @@ select p.body, coalesce(f.files, '[]') as files
                                            'version', x.version)) as files
          from app.published_files x where x.publication = p.id) f on true
  where k.kind = 'item' and k.key = %(key)s
+   and (%(platform)s::text is null or app.sees(%(platform)s, split_part(k.key, '/', 1), k.public))
    and (p.id = c.source or exists (select from app.former_publications x where x.publication = p.id))
 
 -- name: publications
@@ -161,7 +176,9 @@ select p.number, p.action::text, p.id::text as publication, case when p.action <
   join app.publications c on c.id = k.current
   join app.publications p on p.kind = k.kind and p.key = k.key
   join app.publications s on s.id = p.source
- where k.kind = 'item' and k.key = %(key)s and (%(before)s::integer is null or p.number < %(before)s)
+ where k.kind = 'item' and k.key = %(key)s
+   and (%(platform)s::text is null or app.sees(%(platform)s, split_part(k.key, '/', 1), k.public))
+   and (%(before)s::integer is null or p.number < %(before)s)
  order by p.number desc limit %(limit)s
 
 -- name: published_files
@@ -176,18 +193,31 @@ select f.publication::text, f.name, f.tier || '://' || f.key as address, f.media
   join app.publications p on p.id = f.publication
   join app.publication_keys k on k.kind = p.kind and k.key = p.key
   join app.publications c on c.id = k.current and c.source = p.id and c.action <> 'withdraw'
+ where %(platform)s::text is null or app.sees(%(platform)s, split_part(k.key, '/', 1), k.public)
  order by address, p.key
 
 -- name: published_items
--- What is published, by collection and id, after one of them; all of it, or that of a job.
+-- What is published, by collection and id, after one of them; all of it, or that of a job. Of a platform, each of its
+-- collections is read by itself, so that nothing of others is.
 select i.collection, i.id, p.number, p.source::text as publication, i.job_id, i.published_at, p.signing_key,
        app.item_versions(i.collection, i.id) as handlers
-  from app.catalog_items i
+  from ((select c.* from app.catalog_items c
+          where %(platform)s::text is null and (c.collection, c.id) > (%(after_collection)s, %(after_item)s)
+            and (%(collection)s::text is null or c.collection = %(collection)s)
+            and (%(job)s::text is null or c.job_id = %(job)s)
+            and (%(item)s::text is null or c.id = %(item)s)
+          order by c.collection, c.id limit %(limit)s)
+        union all
+        select c.*
+          from app.visible_collections(%(platform)s) v
+         cross join lateral (
+               select x.* from app.catalog_items x
+                where x.collection = v.collection and (x.collection, x.id) > (%(after_collection)s, %(after_item)s)
+                  and (%(job)s::text is null or x.job_id = %(job)s)
+                  and (%(item)s::text is null or x.id = %(item)s)
+                order by x.id limit %(limit)s) c
+         where %(platform)s::text is not null and (%(collection)s::text is null or v.collection = %(collection)s)) i
   join app.current_publications p on p.kind = 'item' and p.key = i.collection || '/' || i.id
- where (i.collection, i.id) > (%(after_collection)s, %(after_item)s)
-   and (%(collection)s::text is null or i.collection = %(collection)s)
-   and (%(job)s::text is null or i.job_id = %(job)s)
-   and (%(item)s::text is null or i.id = %(item)s)
  order by i.collection, i.id limit %(limit)s;
 
 -- name: publishing_keys

@@ -34,7 +34,7 @@ class PostgresKeys:
         """A new key, and what its holder sends: it is shown here and never again."""
         credential = Credential.make()
         await self._database.call(
-            "make_key", credential.key_id, credential.digest, wanted.name, wanted.owner, wanted.scope, wanted.lasts,
+            "make_key", credential.key_id, credential.digest, wanted.name, wanted.platform, wanted.scope, wanted.lasts,
             made_by,
         )  # fmt: skip
         return await self.get(credential.key_id), credential

@@ -41,19 +41,24 @@ class PublishedFile(StoredFile):
 class PostgresFiles:
     """Reads app.published_files over a pool that another holds."""
 
-    def __init__(self, database: Database) -> None:
-        """Nothing is asked for yet."""
+    def __init__(self, database: Database, platform: str | None = None) -> None:
+        """Nothing is asked for yet; a platform finds what it may see only."""
         self._database = database
+        self._platform = platform
+
+    def seen_by(self, platform: str | None) -> "PostgresFiles":
+        """The same for a platform; None: all."""
+        return PostgresFiles(self._database, platform)
 
     async def find(self, publication: str, name: str) -> PublishedFile | None:
         """The file of a publication under a name; Gone if it was withdrawn, or its time of keeping is over."""
         if not _is_id(publication):
             return None
-        return _require(await self._database.query("publication_file", publication=publication, file=name), name)
+        return _require(await self._query("publication_file", publication=publication, file=name), name)
 
     async def find_current(self, collection: str, item: str, name: str) -> PublishedFile | None:
         """The file that an item shows now under a name; Gone if the item was withdrawn."""
-        rows = await self._database.query("current_file", key=f"{collection}/{item}", file=name)
+        rows = await self._query("current_file", key=f"{collection}/{item}", file=name)
         return _require(rows, name)
 
     async def find_draft(self, job: int, name: str) -> StoredFile | None:
@@ -65,8 +70,11 @@ class PostgresFiles:
         """Those of these addresses that readers see now, once for each item that shows it."""
         parts = [address.partition("://") for address in sorted(addresses)]
         tiers, keys = [tier for tier, _, _ in parts], [key for _, _, key in parts]
-        rows = await self._database.query("published_files", tiers=tiers, keys=keys) if parts else []
+        rows = await self._query("published_files", tiers=tiers, keys=keys) if parts else []
         return [PublishedFile(**row) for row in rows]
+
+    async def _query(self, name: str, **given: object) -> list[dict[str, Any]]:
+        return await self._database.query(name, **given, platform=self._platform)
 
 
 def _require(rows: list[dict[str, Any]], name: str) -> PublishedFile | None:

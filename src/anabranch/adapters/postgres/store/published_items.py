@@ -8,7 +8,7 @@ from packaging.version import InvalidVersion, Version
 from anabranch.adapters.postgres.database import Database
 from anabranch.adapters.postgres.store.published_files import PublishedFile
 from anabranch.canonical import JsonObject
-from anabranch.contract.catalog import AffectedFile, Publication, PublishedItem, SigningKey
+from anabranch.contract.catalog import AffectedFile, CollectionAccess, Publication, PublishedItem, SigningKey
 from anabranch.errors import InputError, NotFound
 
 __all__ = ["PostgresItems"]
@@ -17,9 +17,10 @@ __all__ = ["PostgresItems"]
 class PostgresItems:
     """Reads published items over a pool that another holds."""
 
-    def __init__(self, database: Database) -> None:
-        """Nothing is asked for yet."""
+    def __init__(self, database: Database, platform: str | None = None) -> None:
+        """Nothing is asked for yet; a platform finds the items of collections that it may see only."""
         self._database = database
+        self._platform = platform
 
     async def find(
         self,
@@ -42,23 +43,23 @@ class PostgresItems:
             "collection": collection,
         }  # fmt: skip
         if made_by is None:
-            rows = await self._database.query("published_items", **wanted, item=None)
+            rows = await self._query("published_items", **wanted, item=None)
         else:
             versions = None if older_than is None else await self._find_older(made_by, older_than)
-            rows = await self._database.query("items_made_by", **wanted, handler=made_by, versions=versions)
+            rows = await self._query("items_made_by", **wanted, handler=made_by, versions=versions)
         return list(map(_read_item, rows))
 
     async def find_one(self, collection: str, item: str) -> PublishedItem:
         """An item that is published."""
         wanted = {"limit": 1, "after_collection": "", "after_item": "", "job": None}
-        rows = await self._database.query("published_items", **wanted, collection=collection, item=item)
+        rows = await self._query("published_items", **wanted, collection=collection, item=item)
         if not rows:
             raise await self._explain_missing(collection, item)
         return _read_item(rows[0])
 
     async def history(self, collection: str, item: str, *, limit: int, before: int | None = None) -> list[Publication]:
         """The publications of an item, the newest first; also of one that was withdrawn."""
-        rows = await self._database.query("publications", key=f"{collection}/{item}", limit=limit, before=before)
+        rows = await self._query("publications", key=f"{collection}/{item}", limit=limit, before=before)
         if not rows and before is None:
             raise _not_found(collection, item)
         return [Publication(**row) for row in rows]
@@ -75,7 +76,7 @@ class PostgresItems:
 
     async def content(self, collection: str, item: str, number: int) -> tuple[JsonObject, dict[str, PublishedFile]]:
         """What a publication of an item showed, and its files by address."""
-        rows = await self._database.query("publication_content", key=f"{collection}/{item}", number=number)
+        rows = await self._query("publication_content", key=f"{collection}/{item}", number=number)
         if not rows:
             raise NotFound(
                 "publication.not_found",
@@ -87,7 +88,7 @@ class PostgresItems:
 
     async def manifest(self, collection: str, item: str) -> str:
         """The signed manifest of an item, as its exact text."""
-        rows = await self._database.query("item_manifest", key=f"{collection}/{item}")
+        rows = await self._query("item_manifest", key=f"{collection}/{item}")
         if not rows:
             raise await self._explain_missing(collection, item)
         envelope: str | None = rows[0]["envelope"]
@@ -99,13 +100,23 @@ class PostgresItems:
             )
         return envelope
 
+    async def access(self, collection: str) -> CollectionAccess:
+        """The platforms that may see and write to a collection."""
+        rows = await self._query("collection_access", collection=collection)
+        if not rows:
+            raise NotFound("catalog.no_collection", f"there is no collection {collection}")
+        return CollectionAccess(**{**rows[0], "writers": tuple(rows[0]["writers"])})
+
     async def signing_keys(self) -> list[SigningKey]:
         """The public keys that signed manifests, the newest first."""
         return [SigningKey(**row) for row in await self._database.query("signing_keys")]
 
+    async def _query(self, name: str, **given: object) -> list[dict[str, Any]]:
+        return await self._database.query(name, **given, platform=self._platform)
+
     async def _explain_missing(self, collection: str, item: str) -> NotFound:
         """Why an item is not published: it never was, or it was withdrawn, and may be restored."""
-        rows = await self._database.query("publications", key=f"{collection}/{item}", limit=2, before=None)
+        rows = await self._query("publications", key=f"{collection}/{item}", limit=2, before=None)
         if not rows or rows[0]["action"] != "withdraw":
             return _not_found(collection, item)
         last, former = Publication(**rows[0]), Publication(**rows[-1])

@@ -1,6 +1,7 @@
 """What people and programs ask: read-only, in the reader's role, with its own small pool and short timeouts."""
 
 import asyncio
+import copy
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -39,6 +40,7 @@ class PostgresReads:
         self._results = results
         self._definitions = Definitions(self)
         self._database = Database(url, Role.READER, name=name, size=connections, checked=False)
+        self._platform: str | None = None
 
     async def open(self) -> None:
         """Start connecting."""
@@ -48,13 +50,19 @@ class PostgresReads:
         """Close every connection."""
         await self._database.close()
 
+    def seen_by(self, platform: str | None) -> "PostgresReads":
+        """The same for a platform, which finds its own rows only; None: all. What is others' is not there."""
+        seen = copy.copy(self)
+        seen._platform = platform
+        return seen
+
     def files(self) -> PostgresFiles:
         """What is published, read over this pool."""
-        return PostgresFiles(self._database)
+        return PostgresFiles(self._database, self._platform)
 
     def items(self) -> PostgresItems:
         """Published items and their manifests, read over this pool."""
-        return PostgresItems(self._database)
+        return PostgresItems(self._database, self._platform)
 
     async def job(self, job_id: str) -> JobDetail:
         """A job with its nodes and its whole result, by its id or a unique prefix."""
@@ -130,7 +138,7 @@ class PostgresReads:
     ) -> list[LabelledJob]:
         """Jobs, the newest first; those that run for a job, if it is named, and that have all the labels."""
         rows = await self._database.query(
-            "jobs", limit=limit, before=before, state=state, workflow=workflow, parent=parent,
+            "jobs", limit=limit, before=before, state=state, workflow=workflow, parent=parent, platform=self._platform,
             label_names=list(labels) if labels else None, label_values=list(labels.values()) if labels else None,
         )  # fmt: skip
         return [_job(row) for row in rows]
@@ -224,7 +232,7 @@ class PostgresReads:
         lane, position = _cursor(after, 2) if after else (2**63 - 1, -1)
         rows = await self._database.query(
             "dead_letters", lane=lane, position=position, workflow=workflow, handler=handler, code=code, job=job_id,
-            limit=limit,
+            platform=self._platform, limit=limit,
         )  # fmt: skip
         return [_letter(row) for row in rows]
 
@@ -237,12 +245,12 @@ class PostgresReads:
         """The one row of a query for a job."""
         if not job_id or set(job_id) - set("0123456789abcdef"):
             raise NotFound("job.not_found", f"{job_id!r} is not a job id", remedy="List them with `anabranch jobs`.")
-        rows = await self._database.query(query, job_id=job_id)
+        rows = await self._database.query(query, job_id=job_id, platform=self._platform)
         if not rows:
-            await self._refuse_purged("tombstone", job_id=job_id)
+            await self._refuse_purged("tombstone", job_id=job_id, platform=self._platform)
             raise NotFound("job.not_found", f"there is no job {job_id}", remedy="List them with `anabranch jobs`.")
         if len(rows) > 1:
-            alike = await self._database.query("alike", job_id=job_id)
+            alike = await self._database.query("alike", job_id=job_id, platform=self._platform)
             raise _ambiguous(job_id, [row["job_id"] for row in alike])
         return rows[0]
 

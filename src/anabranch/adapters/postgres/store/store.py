@@ -372,6 +372,10 @@ class PostgresStore:
                 pass
         return Limit(**{**rows[0], "kind": LimitKind(rows[0]["kind"])}) if rows else None
 
+    async def change_writer(self, collection: str, writer: str, *, adds: bool, platform: str | None, by: str) -> bool:
+        """Add or remove a platform that may publish into a collection; False if there is none of that owner."""
+        return bool(await self._value("change_writer", collection, writer, adds, platform, by))
+
     async def drain(self, session: SessionId, *, draining: bool) -> bool:
         """Stop a session from claiming, or let it claim again; False when there is no such live session."""
         return bool(await self._value("drain", session, draining))

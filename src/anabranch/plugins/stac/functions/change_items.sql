@@ -1,6 +1,6 @@
 -- Change what readers see of some items of a collection: publish, withdraw, restore or roll back, as
--- app.act_on_publications says; no row where there is no such collection. _alone: the whole catalog is locked, because
--- pgstac makes or changes a partition for them. Items with `keep_same`, all of them or none, stay as they are where they
+-- app.act_on_publications says; no row where there is no such collection that the owner, or the platform of the job, may
+-- write to. _alone: the whole catalog is locked, because pgstac makes or changes a partition for them. Items with `keep_same`, all of them or none, stay as they are where they
 -- show the same content, whichever job made it. Returns the collection's document; whether these are its first items; the
 -- publications that were made; the ids of the items that were as they are given already; the boxes and times of what the
 -- others showed before; and what these show now, where the caller does not know it.
@@ -21,7 +21,8 @@ begin
     else
         perform app.lock_collection(_collection);
     end if;
-    select c.document into _document from app.collections c where c.id = _collection;
+    select c.document into _document from app.collections c
+     where c.id = _collection and app.may_write(coalesce(app.job_platform(_job_id), _owner), _collection);
     if not found then
         return;
     end if;

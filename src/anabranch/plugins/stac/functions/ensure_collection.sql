@@ -1,6 +1,7 @@
 -- Make a collection, or change of one that is there what the caller says of it. Its extent is its items', and no caller's
 -- (C2). Returns the document as it stands, and whether that is new. Not _alone: nobody is kept waiting, and where there is
--- something to make or to change that is left, and the answer null. AN011: a job would change another owner's collection.
+-- something to make or to change that is left, and the answer null. AN011: a job would change a
+-- collection that its platform does not own. AN019: its platform may not write to it.
 create function app.ensure_collection(
     _document jsonb, _said jsonb, _alone boolean default true, _job_id text default null, _actor text default null
 ) returns table (document jsonb, changed boolean) language plpgsql as $$
@@ -8,7 +9,11 @@ declare
     _id constant text := _document ->> 'id';
     _old jsonb;
     _new jsonb;
+    _platform constant text := app.job_platform(_job_id);
 begin
+    if not app.may_write(_platform, _id) then
+        raise exception 'there is no collection % that platform % may publish to', _id, _platform using errcode = 'AN019';
+    end if;
     if not _alone then
         return query select (select c.document from app.collections c
                               where c.id = _id and c.document = c.document || (_said - '{id,type,extent}'::text[])), false;
@@ -20,8 +25,8 @@ begin
     if _old is not null and _new <> _old and exists (
         select from app.publication_keys k
          where k.kind = 'collection' and k.key = _id
-           and k.owner <> (select s.owner from app.find_submitter(_job_id) s)) then
-        raise exception 'collection % belongs to another owner', _id using errcode = 'AN011';
+           and k.owner <> _platform) then
+        raise exception 'collection % belongs to another platform', _id using errcode = 'AN011';
     end if;
     if _new is distinct from _old then
         insert into app.collections as c (id, document, made_at, changed_at) values (_id, _new, app.now(), app.now())

@@ -12,9 +12,7 @@ begin
     select s.owner, s.actor into _submitter from app.find_submitter(_job_id) s;
     insert into app.publication_keys (kind, key, owner, number)
     values ('collection', _collection, _submitter.owner, 0)
-    on conflict (kind, key) do update set owner = excluded.owner
-     where _action = 'publish' and exists (  -- it was removed, and is made again
-           select from app.publications p where p.id = publication_keys.current and p.action = 'withdraw');
+    on conflict (kind, key) do update set owner = coalesce(publication_keys.owner, excluded.owner);
     insert into app.publications (id, kind, key, number, action, source, job_id, body, actor, reason, at)
     select _id, k.kind, k.key, k.number + 1,
            case when _action = 'publish' and p.action <> 'withdraw' then 'replace' else _action end,

@@ -12,6 +12,7 @@ begin
     if not found then
         return false;
     end if;
+    delete from app.collection_writers w where w.collection = _collection;
     perform app.record_collection(_collection, 'withdraw', _document, null, _actor, _reason);
     return true;
 end;

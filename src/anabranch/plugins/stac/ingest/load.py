@@ -158,7 +158,7 @@ class _Batches:
 
 
 def _store(job: Job, given: GivenCollection, loaded: Loaded) -> None:
-    """Store a collection; that of another owner is refused alone, where it would change."""
+    """Store a collection; that of another platform is refused alone, where it would change."""
     place, document = given
     try:
         with job.database() as connection:
@@ -168,7 +168,7 @@ def _store(job: Job, given: GivenCollection, loaded: Loaded) -> None:
 
 
 def _publish_batch(job: Job, collection: str, batch: Sequence[Entry], loaded: Loaded) -> None:
-    """Publish items in one transaction, without those of other owners; an error of one item refuses only that item."""
+    """Publish items in one transaction, without those of other platforms; an error of one refuses only that item."""
     batch = _without_foreign(job, collection, batch, loaded)
     if not batch:
         return
@@ -202,7 +202,7 @@ def _without_foreign(job: Job, collection: str, batch: Sequence[Entry], loaded: 
         foreign = set(catalog.find_foreign(connection, collection, job.job_id, ids))
     for entry in batch:
         if (item := entry.publication.id) in foreign:
-            error = Conflict(FOREIGN, f"item {collection}/{item} belongs to another owner")
+            error = Conflict(FOREIGN, f"item {collection}/{item} belongs to another platform")
             loaded.refuse(_refuse(entry, error))
     return [entry for entry in batch if entry.publication.id not in foreign]
 

@@ -35,6 +35,7 @@ REFUSALS: Mapping[str, tuple[type[AnabranchError], str]] = {
     "AN016": (Denied, "publication.forbidden"),
     "AN017": (Conflict, "publication.name_taken"),
     "AN018": (Conflict, "publication.tables"),
+    "AN019": (NotFound, "catalog.no_collection"),
     "AN030": (Conflict, "publication.not_approved"),
     "2BP01": (Conflict, "publication.in_use"),  # somebody's own views use the view
 }

@@ -78,8 +78,8 @@ def _check(ctx: Context, params: ExportParams, layer: PublishedLayer) -> None:
     """Refuse what can't be published, or would take too long, before any work."""
     shown, most = layer.shown, ctx.settings(VectorSettings).vector_pmtiles_max_rows
     if not may_publish(ctx, shown.collection, shown.item):
-        what = f"layer {params.layer} is item {shown.collection}/{shown.item}, which belongs to another owner"
-        raise Conflict("publication.owner", what, remedy="Its owner can export it.")
+        what = f"layer {params.layer} is item {shown.collection}/{shown.item}, which belongs to another platform"
+        raise Conflict("publication.owner", what, remedy="That platform can export it.")
     if "pmtiles" in params.formats and shown.rows > most:
         raise Permanent(
             f"layer {params.layer} has {shown.rows:,} features, and PMTiles are made of at most {most:,}",

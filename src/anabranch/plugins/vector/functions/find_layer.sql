@@ -1,6 +1,6 @@
 -- A layer that readers see, with the tables that it shows, in their order, and its item with the files; no row where there is
--- none of this name.
-create function app.find_layer(_name text)
+-- none of this name that the platform of the job may see.
+create function app.find_layer(_name text, _job_id text default null)
 returns table (collection text, item text, number integer, parts text[], geometry_type text, has_z boolean, columns jsonb,
                rows bigint, bounds jsonb, document jsonb, files jsonb)
 language sql stable as $$
@@ -13,6 +13,6 @@ language sql stable as $$
       from app.layers l
       join app.published_tables t on t.publication = l.publication
       join app.layer_tables p on p.name = t.table_name
-     where l.name = _name
+     where l.name = _name and app.sees(app.job_platform(_job_id), l.collection, l.public)
      group by l.name, l.collection, l.item, l.number, l.geometry_type, l.columns, l.document, l.publication;
 $$;

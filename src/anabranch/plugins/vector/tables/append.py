@@ -41,7 +41,7 @@ def require_family(family: Family, target: AppendTarget) -> None:
 
 
 def fit_rows(found: Sequence[Column], target: AppendTarget) -> Callable[[CleanBatch], CleanBatch]:
-    """A function that gives rows the columns and the geometry type of the layer; an error names those that are missing or don't fit."""
+    """A function that gives rows the columns and the geometry type of the layer; an error names what does not fit."""
     types = {column.name: column.type for column in found}
     wanted = {column.name: column.type for column in target.columns}
     wrong = [

@@ -39,7 +39,7 @@ def find_layer(ctx: Context, name: str) -> ShownLayer | None:
 def find_published(ctx: Context, name: str) -> PublishedLayer | None:
     """The same, with its item and the files of that."""
     with ctx.catalog() as connection, connection.cursor(row_factory=dict_row) as cursor:
-        found = cursor.execute(text("find_layer"), {"name": name}).fetchone()
+        found = cursor.execute(text("find_layer"), {"name": name, "job_id": ctx.job_id}).fetchone()
     if found is None:
         return None
     document, files = found.pop("document"), found.pop("files")

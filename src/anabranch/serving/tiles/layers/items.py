@@ -1,5 +1,6 @@
 """Finds the items of a layer: those of one tile or point, or the newest of all."""
 
+import copy
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -46,7 +47,15 @@ class LayerItems:
         """The cache is empty."""
         self._catalog = catalog
         self._assets = assets
-        self._heads: dict[str, tuple[float, Head]] = {}
+        self._platform: str | None = None
+        self._heads: dict[tuple[str | None, str], tuple[float, Head]] = {}
+
+    def seen_by(self, platform: str | None) -> "LayerItems":
+        """The same for a platform, which finds the items of its own collections only; None: all."""
+        seen = copy.copy(self)
+        seen._platform = platform
+        seen._catalog, seen._assets = self._catalog.seen_by(platform), self._assets.seen_by(platform)
+        return seen
 
     async def find(self, search: LayerSearch, area: Box) -> tuple[LayerItem, ...]:
         """The items whose geometry meets an area, the newest first; InputError where there are too many."""
@@ -69,7 +78,7 @@ class LayerItems:
     async def find_head(self, search: LayerSearch) -> Head:
         """The newest items of the whole layer."""
         body = search.body(None, MAX_ITEMS + 1)
-        key = encode(body)
+        key = self._platform, encode(body)
         at, known = self._heads.get(key, (0.0, Head((), is_small=True)))
         if time.monotonic() - at < FRESH_SECONDS:
             return known

@@ -1,6 +1,7 @@
 """Chooses how a layer is drawn, once for all of its tiles: else two neighbours would differ."""
 
 import asyncio
+import copy
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -39,6 +40,12 @@ class LayerPictures:
         self._assets = assets
         self._stretches = stretches
         self._bands: dict[tuple[str, str | None], Bands] = {}
+
+    def seen_by(self, assets: Assets) -> "LayerPictures":
+        """The same with the rasters that a caller may see."""
+        seen = copy.copy(self)
+        seen._assets = assets
+        return seen
 
     async def complete(self, query: Query, newest: Sequence[LayerItem], *, draws: bool) -> Query:
         """The query with all that decides the picture, or with the bands of the values."""

@@ -15,8 +15,10 @@ from titiler.core.dependencies import DefaultDependency
 
 from anabranch.errors import InputError, NotFound
 from anabranch.geo.boxes import POLE, Box
+from anabranch.serving.caller import platform_of
 from anabranch.serving.concurrency import DEADLINE_SECONDS
 from anabranch.serving.tiles.assets import Assets
+from anabranch.serving.tiles.drawing import assets_of
 from anabranch.serving.tiles.layers.budget import Budget
 from anabranch.serving.tiles.layers.items import Head, LayerItem, LayerItems, version_of
 from anabranch.serving.tiles.layers.picture import LayerPictures, is_complete
@@ -56,7 +58,7 @@ class LayerRoute(TaggedRoute):
 
     async def find(self, request: Request) -> Layer:
         """The items of a tile or point, or of the whole layer, and those by which it is drawn."""
-        layers: LayerItems = request.app.state.layers
+        layers = _layers_of(request)
         search, area = read_search(request), _area_of(request)
         needs_head = area is None or not is_complete(request.query_params.multi_items(), draws=is_drawn(request))
         head = await layers.find_head(search) if needs_head else None
@@ -68,7 +70,7 @@ class LayerRoute(TaggedRoute):
 
     async def complete(self, request: Request) -> Parameters:
         """The query with all that decides how the layer is drawn."""
-        pictures: LayerPictures = request.app.state.pictures
+        pictures: LayerPictures = request.app.state.pictures.seen_by(assets_of(request))
         query, head = request.query_params.multi_items(), layer_of_request(request).head
         return await pictures.complete(query, head.items, draws=is_drawn(request)) if head else query
 
@@ -92,6 +94,11 @@ def layer_of_request(request: Request) -> Layer:
     """The layer that a request is about."""
     found: Layer = request.scope[LayerRoute.subject_key]
     return found
+
+
+def _layers_of(request: Request) -> LayerItems:
+    layers: LayerItems = request.app.state.layers
+    return layers.seen_by(platform_of(request))
 
 
 def _area_of(request: Request) -> Box | None:
@@ -123,12 +130,12 @@ def _widen(box: Box, across: float, up: float) -> Box:
 
 
 def _source(request: Request, asset: str | None) -> LayerSource:
-    layer, assets = layer_of_request(request), request.app.state.assets
+    layer, assets = layer_of_request(request), assets_of(request)
     items = [item for item in layer.items if asset is None or asset in item.rasters.addresses]
     if not items:
         raise NotFound("asset.not_found", f"no item here has a raster {asset}", remedy="See the items at /stac/search.")
     is_small, budget = layer.head is None or layer.head.is_small, Budget(time.monotonic() + DEADLINE_SECONDS)
-    fits = partial(_fits, request.app.state.layers, layer.search)
+    fits = partial(_fits, _layers_of(request), layer.search)
     return LayerSource(items, partial(_locate, assets, asset), layer.bounds, is_small, budget, fits)
 
 

@@ -1,5 +1,6 @@
 """Loads mosaic documents, and finds only tiles that are published; nothing here imports GDAL."""
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,15 +36,23 @@ class MosaicSources:
         """The cache is empty."""
         self._published = published
         self._objects = objects
-        self._known: dict[str, MosaicSource] = {}
+        self._platform: str | None = None
+        self._known: dict[tuple[str | None, str], MosaicSource] = {}
+
+    def seen_by(self, platform: str | None) -> "MosaicSources":
+        """The same for a platform, whose mosaics have tiles of its own collections only; None: all."""
+        seen = copy.copy(self)
+        seen._platform, seen._published = platform, self._published.seen_by(platform)
+        return seen
 
     async def load(self, address: str) -> MosaicSource:
         """The mosaic of a document."""
-        if address not in self._known:
+        key = self._platform, address
+        if key not in self._known:
             if len(self._known) >= MAX_CACHED:
                 self._known.clear()
-            self._known[address] = await self._load(address)
-        return self._known[address]
+            self._known[key] = await self._load(address)
+        return self._known[key]
 
     async def _load(self, address: str) -> MosaicSource:
         size = await self._objects.size(address)

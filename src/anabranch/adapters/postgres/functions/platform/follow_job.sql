@@ -11,7 +11,7 @@ declare
 begin
     perform app.see('*');
     select v.release_id, v.revision, v.platform, v.processing_status, v.approval_status, v.approval_required,
-           x.asset_id, x.collection || '/' || x.item_id as key
+           x.asset_id, x.collection || '/' || x.item_id as key, x.clearance
       into _r
       from app.revisions v join app.releases x using (release_id) where v.job_id = _job.job_id for update of v;
     if found then
@@ -38,6 +38,8 @@ begin
                artifacts = case when _job.state = 'completed' then _shown.artifacts else v.artifacts end,
                finished_at = _job.finished_at
          where v.release_id = _r.release_id and v.revision = _r.revision;
+        update app.publication_keys k set public = true
+         where _job.state = 'completed' and _r.clearance = 'public' and k.kind = 'item' and k.key = _r.key;
         if (_status, _approval) is distinct from (_r.processing_status, _r.approval_status) then
             perform app.record(
                 _r.platform, 'job ' || _job.job_id,

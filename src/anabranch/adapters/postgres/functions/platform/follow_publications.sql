@@ -1,4 +1,5 @@
--- Nothing of a release is shown before it is approved, where that is required, nor after it was revoked (P6). AN030.
+-- Nothing of a release is shown before it is approved, where that is required, nor after it was revoked (P6). AN030. What is
+-- cleared as public is readable without a key from its first publication on.
 create function app.follow_publications() returns trigger language plpgsql as $$
 declare
     _before constant text := coalesce(current_setting('anabranch.platform', true), '');
@@ -13,6 +14,10 @@ begin
      where p.action <> 'withdraw' and (v.approval_required or v.approval_status in ('revoked', 'expired'))
        and v.approval_status <> 'approved'
      limit 1;
+    update app.publication_keys k set public = true
+      from made p join app.releases r on r.collection = split_part(p.key, '/', 1) and r.item_id = split_part(p.key, '/', 2)
+     where p.kind = 'item' and k.kind = p.kind and k.key = p.key and k.owner = r.platform and r.clearance = 'public'
+       and not k.public;
     perform app.see(_before);
     if _bad is not null then
         raise exception 'item % belongs to a release that is not approved', _bad using errcode = 'AN030';

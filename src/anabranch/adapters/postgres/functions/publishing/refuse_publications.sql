@@ -32,7 +32,7 @@ begin
                   concat(_kind, ' ', c.key, ' ', case
                   when k.key is null and c.expected > 0 and _action = 'publish' then 'is at number 0 by now'
                   when k.key is null then 'was never published'
-                  when k.owner <> _owner then 'belongs to another owner'
+                  when k.owner <> _owner then 'belongs to another platform'
                   when c.expected <> k.number then concat('is at number ', k.number, ' by now, not ', c.expected)
                   when _action = 'withdraw' then 'is not published'
                   when _action = 'restore' and p.action <> 'withdraw' then 'is published'

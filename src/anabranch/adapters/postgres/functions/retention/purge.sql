@@ -28,8 +28,8 @@ begin
              where j.id = any(_old) and j.state in ('completed', 'failed', 'cancelled') and j.finished_at < _since
                and app.is_settled(j.id) and not exists (select from app.jobs p where p.id = j.parent)
              order by j.id for update skip locked) g;
-    insert into app.tombstones (job, job_id, identity, ordinal, scope, workflow, state, created_at, finished_at, purged_at)
-    select j.id, j.job_id, j.identity, j.ordinal, j.scope, j.workflow, j.state, j.created_at, j.finished_at, app.now()
+    insert into app.tombstones (job, job_id, identity, ordinal, platform, workflow, state, created_at, finished_at, purged_at)
+    select j.id, j.job_id, j.identity, j.ordinal, j.platform, j.workflow, j.state, j.created_at, j.finished_at, app.now()
       from app.jobs j where j.id = any(_gone);
     insert into app.remains (lane, job, cleared)
     select l.id, l.job, 0 from app.lanes l where l.job = any(_gone);

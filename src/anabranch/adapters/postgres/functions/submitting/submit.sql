@@ -6,8 +6,9 @@
 -- belongs to another request (E15).
 -- The job's id is the hash of _head, the ordinal and _tail: canonical JSON cut where the ordinal stands. A definition
 -- that is stored already may be left out. _by: who submits it, which its first event names (P7); null where a job does.
--- _labels: {name: value, …} of a new job; one that exists keeps its own. _parent: the job that it runs for. _callbacks: who
--- is called when it ends, as app.watch_job takes them, also for a job that exists.
+-- _labels: {name: value, …} of a new job; one that exists keeps its own. _parent: the job that it runs for, whose platform is
+-- its own; else _scope is its platform. _callbacks: who is called when it ends, as app.watch_job takes them, also for a job
+-- that exists.
 create function app.submit(
     _head text, _tail text, _scope text, _workflow text, _hash text, _definition jsonb, _nodes text[],
     _parameters jsonb, _priority smallint, _rerun boolean, _correlation_id text, _session bigint,
@@ -52,10 +53,11 @@ begin
             _newest.ordinal, (select max(t.ordinal) from app.tombstones t where t.identity = _identity), -1);
         insert into app.workflows (hash, workflow, definition, created_at)
         select _hash, _workflow, _definition, app.now() where _definition is not null on conflict do nothing;
-        insert into app.jobs (job_id, identity, ordinal, scope, workflow, workflow_hash, parameters, priority,
+        insert into app.jobs (job_id, identity, ordinal, scope, platform, workflow, workflow_hash, parameters, priority,
                               state, generation, correlation_id, last_event, created_at, parent, watched)
         values (encode(sha256(convert_to(_head || _ordinal || _tail, 'UTF8')), 'hex'), _identity, _ordinal, _scope,
-                _workflow, _hash, _parameters, _priority, 'pending', 0, _correlation_id, 1, app.now(), _parent,
+                coalesce((select p.platform from app.jobs p where p.id = _parent), _scope), _workflow, _hash, _parameters,
+                _priority, 'pending', 0, _correlation_id, 1, app.now(), _parent,
                 exists (select from app.webhook_endpoints e where e.listed and e.active and e.platform = _scope))
         on conflict do nothing
         returning id into _job;
