@@ -1,8 +1,9 @@
 """Handlers that only return the time they ran at, on the monotonic clock that all processes of a machine share."""
 
 import time
+from typing import Any
 
-from anabranch.canonical import Json, JsonObject
+from anabranch.canonical import JsonObject
 from anabranch.engine.worker.handler import handler
 from anabranch.strict_model import StrictModel
 
@@ -15,12 +16,6 @@ class ListParams(StrictModel):
     """How many items."""
 
     count: int
-
-
-class JoinParams(StrictModel):
-    """The results of a fan-out."""
-
-    previous_results: list[Json]
 
 
 @handler("bench.quick", quick=True)
@@ -48,6 +43,6 @@ def list_items(params: ListParams) -> JsonObject:
 
 
 @handler("bench.count")
-async def count(params: JoinParams) -> int:
+async def count(params: dict[str, Any]) -> int:  # those of the job, and results that are decoded when asked for
     """The fan-in: it gets every result and counts them."""
-    return len(params.previous_results)
+    return len(params["previous_results"])

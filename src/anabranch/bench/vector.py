@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import time
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
@@ -17,8 +18,11 @@ from anabranch.bench.measure import Bench, make_token
 from anabranch.errors import Unavailable
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import numpy as np
     import numpy.typing as npt
+    import pyarrow as pa
 
 __all__ = ["VectorFigures", "measure_vector"]
 
@@ -26,6 +30,7 @@ WORKFLOW = "process_vector"
 KINDS = ("points", "polygons")
 SIDES = 10
 WARM_ROWS = 1_000
+BATCH_ROWS = 100_000
 
 
 @dataclass(frozen=True)
@@ -78,27 +83,41 @@ def _find_ogr2ogr() -> str:
 
 def _write(path: Path, kind: str, rows: int) -> Path:
     """A GeoPackage with five attributes, and features all over the map in no order."""
-    import numpy as np
     import pyarrow as pa
     import pyogrio
+
+    batches = _make_batches(kind, rows)
+    first = next(batches)
+    pyogrio.write_arrow(
+        pa.RecordBatchReader.from_batches(first.schema, chain([first], batches)),
+        path,
+        driver="GPKG",
+        geometry_name="geometry",
+        geometry_type="Point" if kind == "points" else "Polygon",
+        crs="EPSG:4326",
+    )
+    return path
+
+
+def _make_batches(kind: str, rows: int) -> "Iterator[pa.RecordBatch]":
+    import numpy as np
+    import pyarrow as pa
     import shapely
 
     random = np.random.default_rng(7)
-    places = random.uniform((-179, -80), (179, 80), (rows, 2))
-    shapes = shapely.points(places) if kind == "points" else _draw_polygons(places)
-    columns = {
-        "number": pa.array(np.arange(rows)),
-        "size": pa.array(random.normal(size=rows)),
-        "name": pa.array(np.char.add("feature ", np.arange(rows).astype(str))),
-        "seen": pa.array(random.integers(0, 2**31, rows) * 1000, pa.timestamp("ms", "UTC")),
-        "valid": pa.array(random.random(rows) < 0.5),
-        "geometry": pa.array(shapely.to_wkb(shapes)),
-    }
-    type_ = "Point" if kind == "points" else "Polygon"
-    pyogrio.write_arrow(
-        pa.table(columns), path, driver="GPKG", geometry_name="geometry", geometry_type=type_, crs="EPSG:4326"
-    )
-    return path
+    for start in range(0, rows, BATCH_ROWS):
+        numbers = np.arange(start, min(start + BATCH_ROWS, rows))
+        places = random.uniform((-179, -80), (179, 80), (len(numbers), 2))
+        shapes = shapely.points(places) if kind == "points" else _draw_polygons(places)
+        columns = {
+            "number": pa.array(numbers),
+            "size": pa.array(random.normal(size=len(numbers))),
+            "name": pa.array(np.char.add("feature ", numbers.astype(str))),
+            "seen": pa.array(random.integers(0, 2**31, len(numbers)) * 1000, pa.timestamp("ms", "UTC")),
+            "valid": pa.array(random.random(len(numbers)) < 0.5),
+            "geometry": pa.array(shapely.to_wkb(shapes)),
+        }
+        yield pa.record_batch(columns)
 
 
 def _draw_polygons(places: "npt.NDArray[np.float64]") -> "npt.NDArray[np.object_]":
