@@ -97,7 +97,7 @@ class Deliverer:
                 continue
             if time.monotonic() >= clean_at and not await self._outbox.remove_old(self._options.keep):
                 clean_at = time.monotonic() + CLEAN_INTERVAL.total_seconds()
-            dozes = await self._outbox.doze()
+            dozes = await self._outbox.doze(work.session)
             pause = POLL_INTERVAL if dozes else min(2 * pause, POLL_INTERVAL)
             try:
                 if not await self._turn(work):

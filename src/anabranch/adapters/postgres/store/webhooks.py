@@ -50,7 +50,7 @@ class PostgresOutbox:
         """Note that the duty is performed (O2)."""
         await self._database.call("note_turn", DUTY, session, every)
 
-    async def doze(self) -> bool:
+    async def doze(self, session: SessionId) -> bool:
         """Let announcements ring the doorbell from now on; False if that can't be now.
 
         It is a lock of a connection: a process that dies does not keep it.
@@ -58,7 +58,7 @@ class PostgresOutbox:
         with translate(self._database.url):
             if self._holder is None or self._holder.closed:
                 self._holder = await connect_async(self._database.url, Role.APP, name="anabranch webhooks waiting")
-            row = await (await self._holder.execute(call_text("doze_deliverer").encode())).fetchone()
+            row = await (await self._holder.execute(call_text("doze_deliverer").encode(), [session])).fetchone()
         return bool(row and row[0])
 
     async def rouse(self) -> None:
