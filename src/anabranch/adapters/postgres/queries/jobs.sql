@@ -71,7 +71,7 @@ select j.id as job, j.state, j.last_event from app.jobs j where j.id = any(%(job
 -- A job by its id or the start of it: two rows mean that the start is not enough.
 select j.id, j.job_id, j.identity, j.ordinal, j.scope, j.workflow, j.workflow_hash, j.parameters, j.priority, j.state,
        j.generation, j.result, j.error, j.correlation_id, j.last_event, j.created_at, j.started_at, j.finished_at, j.parent,
-       j.watched,
+       j.watched, j.platform,
        (select e.at from app.events e where e.job = j.id and e.seq = j.last_event) as updated_at,
        case when j.generation > 0 then app.idle_seconds(j.id) else 0 end as idle_seconds,
        coalesce((select json_object_agg(l.name, l.value order by l.name) from app.labels l where l.job = j.id), '{}') as labels
