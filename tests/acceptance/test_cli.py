@@ -9,12 +9,14 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Iterator
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.support.server import free_port
 from tests.support.waiting import PATIENCE_SECONDS
 
 pytestmark = [pytest.mark.postgres, pytest.mark.slow]
@@ -84,6 +86,7 @@ class Shell:
         plugins.mkdir()
         (plugins / "jobs.py").write_text(PLUGIN)
         ours = {"ANABRANCH_HOME": str(self.home), "ANABRANCH_PLUGINS": str(plugins), "ANABRANCH_PORT": "0"}
+        ours["ANABRANCH_CALLBACK_HOSTS"] = "127.0.0.1"
         self.environment = {n: v for n, v in os.environ.items() if not n.startswith("ANABRANCH_")} | ours
 
     def __call__(self, command: str, *more: str, code: int = 0) -> subprocess.CompletedProcess[str]:
@@ -529,3 +532,29 @@ def test_a_shell_completes_commands_states_workflows_and_jobs(shell: Shell) -> N
     assert complete(shell, "anabranch jobs --status comp") == ["completed"]
     assert complete(shell, "anabranch submit hello_") == ["hello_world"]
     assert complete(shell, f"anabranch status {job_id[:8]}") == [job_id[:12]]
+
+
+def test_webhooks_are_added_tested_rotated_replayed_and_removed(shell: Shell) -> None:
+    port = free_port()
+    url = f"http://127.0.0.1:{port}/"
+    made = shell.json("webhooks add", url, "--event", "release.*", "--cloudevents")
+    endpoint, secrets = made["id"], ["--secret", made["secret"]]
+    assert url in shell("webhooks list").stdout
+    failed = shell("webhooks test", endpoint, code=9)
+    assert "the connection failed" in failed.stderr
+
+    rotated = shell("webhooks rotate", endpoint, "--keep-hours", "1").stdout.strip()
+    assert rotated.startswith("whsec_")
+    (delivery,) = shell.json("webhooks deliveries --status pending --event webhook.test")
+    listening = [sys.executable, "-m", "anabranch", "webhooks", "listen", "--port", str(port), "--count", "2", *secrets]
+    with subprocess.Popen(listening, env=shell.environment, stdout=subprocess.PIPE, text=True) as receiver:
+        with suppress(AssertionError):  # the receiver may not listen yet; the first is retried in seconds
+            shell("webhooks test", endpoint)
+        received = [json.loads(line) for line in receiver.communicate(timeout=PATIENCE_SECONDS)[0].splitlines()]
+    assert {one["data"]["type"] for one in received} == {"webhook.test"}
+    assert shell("webhooks replay", delivery["id"]).stdout == f"delivery {delivery['id']} is due again\n"
+    assert "0 deliveries are due again" in shell("webhooks replay --event none.such").stdout
+
+    assert "add --yes" in shell("webhooks remove", endpoint, code=2).stderr
+    assert shell("webhooks remove --yes", endpoint).stdout == f"removed {endpoint}\n"
+    assert shell("webhooks test", endpoint, code=3).stderr

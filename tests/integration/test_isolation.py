@@ -47,6 +47,7 @@ SHARED: set[Call] = {
     *(("post", path) for path in (
         "/api/workflows/validate", "/api/workflows/reload", "/api/jobs", "/api/jobs/validate", "/api/jobs/bulk",
         "/api/jobs/submit/{job_type}", "/api/uploads", "/ogc/processes/{process_id}/execution",
+        "/api/webhooks",
     )),
 }  # fmt: skip
 # Lists, which are without what is another's; queries that name it find nothing.
@@ -65,8 +66,11 @@ LISTS: dict[Call, list[dict[str, str]]] = {
     ("get", "/features/collections"): [{}],
     **{
         ("get", f"/api/{path}"): [{}]
-        for path in ("platforms", "approvals", "platform/audit", "platform/releases", "platform/requests")
+        for path in (
+            "platforms", "approvals", "platform/audit", "platform/releases", "platform/requests", "webhooks",
+        )
     },
+    ("get", "/api/webhooks/deliveries"): [{}, {"endpoint": "{endpoint_id}"}, {"subject": "{asset_id}"}],
 }  # fmt: skip
 BODIES: dict[Call, Any] = {
     ("post", "/stac/search"): {"collections": ["{collection}"], "ids": ["{item}"]},
@@ -77,6 +81,8 @@ BODIES: dict[Call, Any] = {
     ("post", "/api/platform/releases/{release_id}/reject"): {"reason": "r"},
     ("post", "/api/platform/releases/{release_id}/revoke"): {"reason": "r"},
     ("post", "/api/platform/releases/{release_id}/rollback"): {"reason": "r"},
+    ("patch", "/api/webhooks/{endpoint_id}"): {"active": False},
+    ("post", "/api/webhooks/deliveries/replay"): {"endpoint": "{endpoint_id}"},
     ("post", "/api/items/{collection}/{item}/restore"): {"reason": "r"},
     ("post", "/api/items/{collection}/{item}/rollback"): {"reason": "r", "number": 1},
     ("post", "/api/items/{collection}/{item}/replace"): {"reason": "r", "parameters": {"source": "bronze://a.tif"}},
@@ -107,6 +113,8 @@ class Ids:
     asset_id: str
     release_id: str
     request_id: str
+    endpoint_id: str
+    delivery_id: str
 
     @property
     def names(self) -> dict[str, str]:
@@ -122,7 +130,7 @@ class Ids:
 
 ABSENT = Ids(
     NOTHING, str(uuid.UUID(int=0)), str(uuid.UUID(int=1)), "1" * 64, "absent", "never", "nolayr", "nop",
-    "2" * 32, "3" * 32, str(uuid.UUID(int=4)),
+    "2" * 32, "3" * 32, str(uuid.UUID(int=4)), str(uuid.UUID(int=5)), "9",
 )  # fmt: skip
 
 
@@ -164,13 +172,18 @@ def ddh(url: str, served: Served, keys: Mapping[str, dict[str, str]]) -> Ids:
     body = {"workflow": "hello_world", "parameters": {"n": 1}, "labels": {"team": "maps"}}
     job = served.client.post("/api/jobs", json=body, headers=ours)
     kept = served.client.post("/api/uploads?name=a.tif", content=DATA, headers={**ours, **octets})
+    hook = served.client.post("/api/webhooks", json={"url": "https://example.com/hook"}, headers=ours).json()["id"]
     order = served.client.post("/api/platform/submit", json={**ORDER, "platform": "ddh"}, headers=ours)
     assert (job.status_code, kept.status_code, order.status_code) == (202, 201, 202), (job.text, kept.text, order.text)
     with connect(url, Role.OWNER) as owner:
         ((shown,),) = owner.execute("select publication::text from app.layers").fetchall()
     publication = file_of("hills").split("/")[3]
-    found = Ids(job.json()["job_id"], publication, shown, sha256(DATA).hexdigest(), "scenes", "hills", "cities",
-                "ddh", *(order.json()[name] for name in ("asset_id", "release_id", "request_id")))  # fmt: skip
+    (sent, *_) = served.client.get("/api/webhooks/deliveries", headers=ours).json()["items"]
+    named = (order.json()[name] for name in ("asset_id", "release_id", "request_id"))
+    found = Ids(
+        job.json()["job_id"], publication, shown, sha256(DATA).hexdigest(), "scenes", "hills", "cities", "ddh", *named, hook,
+        sent["id"],
+    )  # fmt: skip
     assert {name: len(value) for name, value in vars(found).items()} == {k: len(v) for k, v in vars(ABSENT).items()}
     return found
 
@@ -185,7 +198,11 @@ def operations() -> dict[Call, str | None]:
 
 
 # They answer for each of the ids that they are given.
-ANSWER_EACH = {("post", "/api/dead-letters/replay"), ("post", "/api/platform/releases")}
+ANSWER_EACH = {
+    ("post", "/api/dead-letters/replay"),
+    ("post", "/api/platform/releases"),
+    ("post", "/api/webhooks/deliveries/replay"),
+}
 OPERATIONS = operations()
 ADMIN = {call for call, scope in OPERATIONS.items() if scope == "admin"}
 WALKED = sorted(OPERATIONS.keys() - SHARED - ADMIN - LISTS.keys())
@@ -205,7 +222,7 @@ def ask(
     method, path = call
     if method == "put" and "uploads" in path:
         sent: dict[str, Any] = {"content": DATA, "headers": {"Content-Type": "application/octet-stream"}}
-    elif method == "post" and "uploads" not in path:
+    elif method in ("post", "patch") and "uploads" not in path:
         sent = {"json": fill(BODIES.get(call, {}), ids), "headers": {}}
     else:
         sent = {"headers": {}}
