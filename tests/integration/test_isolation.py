@@ -179,10 +179,10 @@ def ddh(url: str, served: Served, keys: Mapping[str, dict[str, str]]) -> Ids:
         ((shown,),) = owner.execute("select publication::text from app.layers").fetchall()
     publication = file_of("hills").split("/")[3]
     (sent, *_) = served.client.get("/api/webhooks/deliveries", headers=ours).json()["items"]
-    named = (order.json()[name] for name in ("asset_id", "release_id", "request_id"))
+    asset, release, request = (order.json()[name] for name in ("asset_id", "release_id", "request_id"))
     found = Ids(
-        job.json()["job_id"], publication, shown, sha256(DATA).hexdigest(), "scenes", "hills", "cities", "ddh", *named,
-        endpoint_id=hook, delivery_id=sent["id"],
+        job.json()["job_id"], publication, shown, sha256(DATA).hexdigest(), "scenes", "hills", "cities", "ddh", asset, release,
+        request, hook, sent["id"],
     )  # fmt: skip
     assert {name: len(value) for name, value in vars(found).items()} == {k: len(v) for k, v in vars(ABSENT).items()}
     return found
