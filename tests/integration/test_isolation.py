@@ -181,8 +181,8 @@ def ddh(url: str, served: Served, keys: Mapping[str, dict[str, str]]) -> Ids:
     (sent, *_) = served.client.get("/api/webhooks/deliveries", headers=ours).json()["items"]
     asset, release, request = (order.json()[name] for name in ("asset_id", "release_id", "request_id"))
     found = Ids(
-        job.json()["job_id"], publication, shown, sha256(DATA).hexdigest(), "scenes", "hills", "cities", "ddh", asset, release,
-        request, hook, sent["id"],
+        job.json()["job_id"], publication, shown, sha256(DATA).hexdigest(), "scenes", "hills", "cities", "ddh",
+        asset, release, request, hook, sent["id"],
     )  # fmt: skip
     assert {name: len(value) for name, value in vars(found).items()} == {k: len(v) for k, v in vars(ABSENT).items()}
     return found
