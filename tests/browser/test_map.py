@@ -360,7 +360,7 @@ def test_the_description_of_the_api_is_a_page_of_its_own(context: BrowserContext
     expect(opened.locator("summary")).to_contain_text("/api/jobs")
     expect(opened.locator(".body")).to_contain_text("Needs the scope submit.")
     expect(opened.locator(".body")).to_contain_text("job_id")
-    page.locator("#search").fill("dead letters replay")
+    page.locator("#search").fill("dead-letters/replay")
     expect(page.locator("details:visible")).to_have_count(1)
     assert made.wrong == []
     assert [url for url in made.asked if not url.startswith(served.url)] == []

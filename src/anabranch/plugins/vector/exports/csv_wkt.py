@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 __all__ = ["verify_csv", "write_csv"]
 
 ROWS_AT_ONCE = 10_000
-csv.field_size_limit(sys.maxsize)  # a geometry may be as large as one of the database
 
 
 def write_csv(source: Path, columns: "Sequence[Column]", target: Path) -> Path:
@@ -42,6 +41,7 @@ def verify_csv(path: Path, expected: Expected) -> None:
     wanted = {str(row[GID]): row for row in sample}
     reals = {field.name for field in expected.sample.schema if field.type == pa.float32()}
     extent = Extent()
+    csv.field_size_limit(sys.maxsize)  # a geometry may be as large as one of the database
     with path.open(encoding="utf-8", newline="") as file:
         reader = csv.DictReader(file)
         for rows in _take(reader, ROWS_AT_ONCE):
