@@ -19,6 +19,7 @@ from anabranch.adapters.postgres.connect import Role, connect
 from anabranch.embedded.cluster import Cluster
 from anabranch.engine.model import JobState
 from anabranch.engine.read_models import JobDetail
+from anabranch.engine.submitting.submission import Order
 from anabranch.errors import InputError
 from anabranch.plugins.stac.catalog import By, act, ensure_collection
 from anabranch.plugins.stac.collection import CollectionFacts
@@ -170,6 +171,8 @@ async def test_an_export_that_can_not_be_made_is_refused_by_name(stack: Stack, u
     root: Any = {"base_url": "https://data.example.org"}
     with connect(url, Role.HANDLER) as connection:
         ensure_collection(connection, CollectionFacts(id="empty"))
+    with connect(url, Role.OWNER) as connection:
+        connection.execute("update app.publication_keys set owner = 'default' where key = 'empty'")
     await ingest_scenes(stack, home, "a", "b", "c", "d", "e", "f")
     refused: dict[str, Any] = {
         "export.no_url": {"collections": ["scenes"]},
@@ -184,3 +187,13 @@ async def test_an_export_that_can_not_be_made_is_refused_by_name(stack: Stack, u
     for inputs in wrong:
         with pytest.raises(InputError):
             await stack.submit("export_catalog", **{"collections": ["scenes"], **inputs})
+
+
+async def test_s1_a_collection_of_another_platform_is_exported_like_one_that_does_not_exist(
+    stack: Stack, home: Path
+) -> None:
+    await ingest_scenes(stack, home, "a")
+    wishes: Any = {"collections": ["scenes"], "base_url": "https://data.example.org"}
+    order = Order("export_catalog", wishes, scope="other", by="x", correlation_id="x")
+    job = await stack.wait((await stack.gateway.submit(order)).job_id)
+    assert code_of(job) == "catalog.no_collection"

@@ -97,7 +97,7 @@ select app.list_files(%(publication)s)
 
 -- name: list_published
 -- The documents of collections and of their items, as readers see them, with the files of the items.
-select p.document, p.files from app.list_published(%(collections)s::text[]) p
+select p.document, p.files from app.list_published(%(collections)s::text[], %(job_id)s) p
 
 -- name: load_collection
 -- Insert or update a collection in pgstac.

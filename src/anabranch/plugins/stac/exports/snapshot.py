@@ -54,7 +54,7 @@ def copy_documents(ctx: Context, path: Path, collections: Sequence[str], root: s
     extents: list[Document] = []
     items = 0
     with ctx.catalog() as connection, path.open("w") as lines:
-        for document, files in stream(connection, "list_published", collections=list(collections)):
+        for document, files in stream(connection, "list_published", collections=list(collections), job_id=ctx.job_id):
             if document["type"] == "Collection":
                 found.append(document["id"])
                 extents.append(document["extent"])

@@ -49,7 +49,7 @@ def compare_folder(params: CompareParams, ctx: Context) -> FolderPlan:
         )
     # After the list: a file that was listed while it was written is young by this time.
     ((now,),) = _run(ctx, "now")
-    rows = _run(ctx, "find_made_from", collection=params.collection, folder=params.folder)
+    rows = _run(ctx, "find_made_from", collection=params.collection, folder=params.folder, job_id=ctx.job_id)
     known = {row[0]: Known(*row) for row in rows}
     if not files and not known:
         raise NotFound(

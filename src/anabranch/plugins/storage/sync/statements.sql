@@ -6,7 +6,7 @@ select app.now()
 
 -- name: find_made_from
 -- What items of a collection were last made from, where that is a file below a folder.
-select item, number, shown, address, versions, sha256 from app.find_made_from(%(collection)s, %(folder)s)
+select item, number, shown, address, versions, sha256 from app.find_made_from(%(collection)s, %(folder)s, %(job_id)s)
 
 -- name: list_failures
 -- The tasks of a node that failed, and why.
