@@ -10,11 +10,11 @@ from pydantic import Field, ValidationError
 from anabranch.access import Scope
 from anabranch.api.answers.build import build_page
 from anabranch.api.answers.errors import InvalidRequest
-from anabranch.api.body import JsonBody, check_body
 from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway, needs
 from anabranch.api.openapi.declare import BODY_CODES, SUBMIT_CODES, Responses, body, problems, takes
 from anabranch.api.paths import PlatformId
-from anabranch.api.requests import LIMIT_DESCRIPTION
+from anabranch.api.requests.body import JsonBody, check_body
+from anabranch.api.requests.models import LIMIT_DESCRIPTION
 from anabranch.contract.answer import Page
 from anabranch.contract.platform import Accepted, AuditEntry, Decision, Platform, Release, WorkOrder
 from anabranch.errors import AnabranchError, NotFound

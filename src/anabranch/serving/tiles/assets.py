@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from anabranch.adapters.postgres.store.published_files import PublishedFile
+from anabranch.adapters.postgres.store.published.files import PublishedFile
 from anabranch.canonical import encode
 from anabranch.contract.mosaic import DRAWN, MOSAIC_TYPE
 from anabranch.contract.published_links import address_of
