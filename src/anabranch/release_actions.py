@@ -124,7 +124,7 @@ class ReleaseActions:
             raise InputError("platform.no_gate", said)
         if taken := sorted(DECIDED_INPUTS & order.options.keys()):
             raise InputError("platform.options", f"the options of an order can't have {', '.join(taken)}")
-        decided: dict[str, Json] = {
+        decided: JsonObject = {
             "source": order.source,
             "item_id": identity.item_id,
             "table": identity.table,
