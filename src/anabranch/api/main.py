@@ -55,6 +55,7 @@ from anabranch.app import CATALOG_CONNECTIONS, FEATURES_CONNECTIONS
 from anabranch.errors import InputError
 from anabranch.gateway import Gateway
 from anabranch.logs import configure_logs
+from anabranch.oidc.tokens import Tokens
 from anabranch.serving.features.layers import Layers
 from anabranch.serving.objects import TierObjects
 from anabranch.serving.stac.pool import Catalog
@@ -98,6 +99,8 @@ def create_app(settings: Settings, database_url: str, on_refused: Callable[[], N
     `on_refused` is called if its storage differs from that of the database's other processes.
     """
 
+    tokens = Tokens(settings.oidc) if settings.oidc.issuer else None
+
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[Mapping[str, object]]:
         asyncio.get_running_loop().set_exception_handler(LoopErrors())
@@ -114,6 +117,8 @@ def create_app(settings: Settings, database_url: str, on_refused: Callable[[], N
             app.state.job_watcher.close()
             ticking.cancel()
             app.state.monitor.close()
+            if tokens:
+                tokens.close()
             await app.state.serving.close()
             await app.state.gateway.close()
 
@@ -139,7 +144,7 @@ def create_app(settings: Settings, database_url: str, on_refused: Callable[[], N
     app.add_middleware(Compression)
     app.add_middleware(
         Admission,
-        authenticator=Authenticator(lambda: app.state.gateway.keys, app.state.limits),
+        authenticator=Authenticator(lambda: app.state.gateway.keys, app.state.limits, tokens),
         keys=asks_for_keys(settings.auth, settings.host),
         anonymous_read=settings.anonymous_read,
         guard=HangGuard(look),
