@@ -207,9 +207,16 @@ async def test_limits_of_requests_are_those_of_the_subject(
         assert (await api.get("/openapi.json", headers=bearing(issuer, sub="bob"))).status_code == 200
 
 
-async def test_an_issuer_that_is_down_is_no_wrong_token(api: httpx.AsyncClient, issuer: LocalIssuer) -> None:
+async def test_an_issuer_that_is_down_is_no_wrong_token(
+    api: httpx.AsyncClient, issuer: LocalIssuer, database_url: str
+) -> None:
     issuer.receiver.behave = answering(503)
     problem(await api.get("/api/jobs", headers=bearing(issuer)), 503, "auth.unavailable")
+    async with open_keys(database_url) as keys:
+        _, key = await keys.make(KeyRequest("ops", Scope.ADMIN), "a test")
+    health = (await api.get("/api/health", headers={"Authorization": f"Bearer {key.text}"})).json()
+    told = health["components"]["issuer"]
+    assert (told["status"], "503" in told["detail"], "ISSUER" in told["remedy"]) == ("degraded", True, True)
 
 
 async def test_a_client_asks_for_a_new_token_when_the_old_one_has_expired(

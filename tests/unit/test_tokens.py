@@ -22,7 +22,7 @@ from anabranch.settings import Settings, load_settings
 from tests.support.issuer import AUDIENCE, LocalIssuer, make_signing_key, open_issuer, sign, sign_by_secret
 from tests.support.pages import read_blocks
 from tests.support.receiver import answering
-from tests.support.waiting import PATIENCE_SECONDS
+from tests.support.waiting import PATIENCE_SECONDS, wait_until_async
 
 
 @pytest.fixture
@@ -318,8 +318,11 @@ async def test_an_issuer_that_never_answered_is_no_fault_of_the_caller(issuer: L
         assert (type(error), error.code) == (Unavailable, "auth.unavailable")
     assert len(issuer.receiver.requests) == 1
     issuer.receiver.behave = issuer.answer
+    assert tokens.find_problem()
     clock.seconds += RETRY_SECONDS
+    await wait_until_async(lambda: tokens.find_problem() is None)  # who asks for health causes a fetch, too
     assert await tokens.authenticate(issuer.sign())
+    assert issuer.asked == 1
 
 
 @pytest.mark.parametrize(

@@ -105,7 +105,7 @@ def create_app(settings: Settings, database_url: str, on_refused: Callable[[], N
     async def lifespan(app: FastAPI) -> AsyncIterator[Mapping[str, object]]:
         asyncio.get_running_loop().set_exception_handler(LoopErrors())
         app.state.gateway = Gateway(settings, database_url, on_refused)
-        app.state.monitor = Monitor(app.state.gateway, app.state.tick)
+        app.state.monitor = Monitor(app.state.gateway, app.state.tick, tokens)
         await app.state.gateway.open()
         app.state.serving = _serving(settings, database_url, app.state.gateway)
         app.state.job_watcher = JobWatcher(app.state.gateway.reads, settings.max_streams)

@@ -99,6 +99,7 @@ class Issuer:
         self._keys: Mapping[KeyName, PyJWK] = {}
         self._fetched_at = self._tried_at = float("-inf")
         self._fetching: asyncio.Task[None] | None = None
+        self._problem: AnabranchError | None = None
 
     async def find(self, kid: str, algorithm: str) -> PyJWK | None:
         """The key of this id, for an algorithm; Unavailable if the issuer could not be asked yet."""
@@ -116,6 +117,12 @@ class Issuer:
             )
         return found
 
+    def find_problem(self) -> AnabranchError | None:
+        """Why the last fetch failed, if it did; the next one is begun, so that it is not told for longer than true."""
+        if self._problem:
+            self._begin_fetch()
+        return self._problem
+
     def close(self) -> None:
         """Fetch no more."""
         if self._fetching:
@@ -129,8 +136,9 @@ class Issuer:
     async def _fetch(self) -> None:
         try:
             self._keys = await fetch_keys(self._url, self._algorithms)
-            self._fetched_at = self._tried_at
+            self._fetched_at, self._problem = self._tried_at, None
         except AnabranchError as error:
+            self._problem = error
             log.warning("issuer.unavailable", code=error.code, reason=error.message, known_keys=len(self._keys))
         finally:
             self._fetching = None

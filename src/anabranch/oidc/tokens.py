@@ -21,6 +21,7 @@ from jwt.exceptions import (
 )
 
 from anabranch.access import NotAuthenticated, Principal
+from anabranch.errors import AnabranchError
 from anabranch.oidc.claims import find_principal
 from anabranch.oidc.issuer import Issuer
 from anabranch.oidc.settings import OidcSettings
@@ -67,6 +68,10 @@ class Tokens:
         key = await self._issuer.find(kid, algorithm)
         claims = self._verify(token, key) if key else None
         return None if claims is None else find_principal(claims, self._settings)
+
+    def find_problem(self) -> AnabranchError | None:
+        """Why the keys of the issuer could not be fetched last, if that is so."""
+        return self._issuer.find_problem()
 
     def close(self) -> None:
         """Fetch no more keys."""
