@@ -11,13 +11,14 @@ from typing import Any
 
 from anabranch.enums import Scope
 from anabranch.errors import AnabranchError, InputError, Kind
-from anabranch.redaction import KEY
+from anabranch.redaction import KEY, TOKEN
 
 __all__ = [
     "ANONYMOUS",
     "DEFAULT_PLATFORM",
     "KEY",
     "LOCAL",
+    "NAME_PATTERN",
     "PLATFORM_PATTERN",
     "Credential",
     "KeyRequest",
@@ -46,12 +47,26 @@ class NotAuthenticated(AnabranchError):
 
 @dataclass(frozen=True)
 class Principal:
-    """Who acts, and the platform that owns what comes of it; without a key, the person at this machine."""
+    """Who acts, and the platform that owns what comes of it.
+
+    It is known by the id of a key, or by the issuer of a token; without both it is the person at this machine.
+    """
 
     name: str
     platform: str
     scope: Scope
     key_id: str | None = None
+    issuer: str | None = None
+
+    @property
+    def actor(self) -> str:
+        """Who acts, as events and rows show it (P7); names are not unique, so it has the key's id or the issuer."""
+        return f"{self.name} ({self.key_id or self.issuer})" if self.is_remote else self.name
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether it came with a key or a token."""
+        return self.key_id is not None or self.issuer is not None
 
     @property
     def sees(self) -> str | None:
@@ -141,13 +156,14 @@ class KnownKey:
 
 
 def holds_key(text: str) -> bool:
-    """Whether a text has a key in it."""
-    return "anb_" in text and KEY.search(text) is not None
+    """Whether a text has a key or a token in it."""
+    return ("anb_" in text and KEY.search(text) is not None) or (".eyJ" in text and TOKEN.search(text) is not None)
 
 
 def redact(text: str) -> str:
-    """The text with the secret of every key in it gone (S5)."""
-    return KEY.sub(_without_secret, text) if "anb_" in text else text
+    """The text without the secrets of the keys and tokens in it (S5)."""
+    text = KEY.sub(_without_secret, text) if "anb_" in text else text
+    return TOKEN.sub(".***", text) if ".eyJ" in text else text
 
 
 def _without_secret(found: "re.Match[Any]") -> str:

@@ -3,12 +3,14 @@
 import re
 from collections.abc import Callable
 
-__all__ = ["KEY", "hide_secrets", "show_text"]
+__all__ = ["KEY", "TOKEN", "hide_secrets", "show_text"]
 
 Found = re.Match[str]
 MAX_TEXT_CHARS = 80
 
 KEY = re.compile(r"anb_([0-9a-f]{12})_([0-9a-f]{64})")
+# The claims and the signature of a JSON Web Token; what comes before them is not secret.
+TOKEN = re.compile(r"\.eyJ[A-Za-z0-9_-]++\.[A-Za-z0-9_-]{16,}+")
 # All of these take linear time: a handler's text may be long, and untrusted.
 URL = re.compile(r"(https?)?://((?:(?!://)\S)+)", re.IGNORECASE)
 PORT = re.compile(r"\d{1,5}[/?#,]")
@@ -21,7 +23,7 @@ HEADER = re.compile(r"(\bBearer |(?i:\bauthorization['\"]?: ?['\"]?[a-z]{1,20} )
 
 
 def hide_secrets(text: str) -> str:
-    """The text without secrets of known shapes: keys of ours, users' parts of URLs, `password=…`, `Bearer …` (S5)."""
+    """The text without secrets of known shapes: keys, tokens, users' parts of URLs, `password=…`, `Bearer …` (S5)."""
     for pattern, hide in HIDDEN:
         text = pattern.sub(hide, text)
     return text
@@ -48,6 +50,7 @@ def _hide_user(found: Found) -> str:
 
 HIDDEN: tuple[tuple[re.Pattern[str], str | Callable[[Found], str]], ...] = (
     (KEY, r"anb_\1_***"),
+    (TOKEN, ".***"),
     (URL, _hide_user),
     (NAMED, r"\1***"),
     (HEADER, r"\1***"),

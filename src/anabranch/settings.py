@@ -34,6 +34,7 @@ from pydantic_settings import (
 from anabranch.engine.entry_points import SETTINGS_GROUP, load_entry_points
 from anabranch.errors import DefinitionError, InputError
 from anabranch.manifests.signing_key import FILE_NAME
+from anabranch.oidc.settings import OidcSettings
 from anabranch.outbound.url import read_exempt
 from anabranch.public_url import read_origin, read_public_url
 from anabranch.sealing import FILE_NAME as WEBHOOK_KEY_NAME
@@ -124,8 +125,11 @@ class Settings(BaseSettings):
     auth: Literal["auto", "none", "keys"] = Field(
         "auto", description="Whether callers of the API need keys; `auto` requires them everywhere except on loopback."
     )
+    oidc: OidcSettings = Field(
+        OidcSettings(), description="The OpenID Connect issuer whose tokens are accepted beside keys; by default none."
+    )
     api_url: str | None = Field(None, description="The API that commands call; by default the one of the home's stack.")
-    api_key: SecretStr | None = Field(None, description="The key that commands send.")
+    api_key: SecretStr | None = Field(None, description="The key or token that commands send.")
     low_disk_mb: int = Field(
         1000, ge=0, description="Free space below which health warns; below a tenth of it, health is down."
     )
@@ -415,7 +419,7 @@ def unknown_variables(ours: Collection[str] = ()) -> Iterator[tuple[str, str]]:
 def _paths(model: type[Settings]) -> Iterator[tuple[str, ...]]:
     """The names of the settings, each from the outermost to its own."""
     for name, field in model.model_fields.items():
-        inner = field.annotation.model_fields if field.annotation is StorageLocations else {}
+        inner = field.annotation.model_fields if field.annotation in (OidcSettings, StorageLocations) else {}
         yield from ((name, below) for below in inner)
         if not inner:
             yield (name,)

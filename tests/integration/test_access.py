@@ -3,9 +3,8 @@
 import asyncio
 import json
 import os
-import signal
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, closing
 from datetime import timedelta
 from pathlib import Path
@@ -27,13 +26,13 @@ from anabranch.api.security.authentication import LOOKUPS_AT_ONCE, Authenticator
 from anabranch.cli.stack.home_key import HomeKey
 from anabranch.client import Client, NotAllowed
 from anabranch.embedded.home import Home
-from anabranch.embedded.listener import listen
 from anabranch.errors import InputError
 from anabranch.settings import Settings
 from anabranch.testing.clock import Clock
+from tests.support.api_process import ApiProcess, dump_tables
 from tests.support.engine import EngineHarness, fan_out, open_harness
 from tests.support.waiting import PATIENCE_SECONDS
-from tests.support.warm import run_warm, start_warm
+from tests.support.warm import run_warm
 
 OPEN = {"/livez", "/readyz", "/", "/docs", "/ui/{name:path}", "/errors", "/errors/{code}"}
 BASE = "http://anabranch.example"
@@ -488,59 +487,15 @@ async def test_the_key_of_a_home_is_replaced_while_its_stack_runs(
     home.release()
 
 
-class Server:
-    """The API as a process of its own, on an address of its own, with all it logs."""
-
-    def __init__(self, folder: Path, url: str, **settings: str) -> None:
-        self.log = folder / "api.log"
-        ours = {
-            "HOME": str(folder / "home"),
-            "DATABASE_URL": url,
-            "LOG_LEVEL": "debug",
-            "LOG_FORMAT": "json",
-            **settings,
-        }
-        foreign = {name: value for name, value in os.environ.items() if not name.startswith("ANABRANCH_")}
-        environment = foreign | {f"ANABRANCH_{name}": value for name, value in ours.items()}
-        with listen(settings.get("HOST", "127.0.0.1"), 0) as free:
-            self.port = free.getsockname()[1]
-        with self.log.open("wb") as output:
-            environment |= {"ANABRANCH_PORT": str(self.port)}
-            self._process = start_warm(["api"], environment, stdout=output, stderr=output)
-        self.url = f"http://127.0.0.1:{self.port}"
-        with Client(self.url) as client:
-            self._wait(client.ready)
-
-    def _wait(self, true: Callable[[], object]) -> None:
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while not true():
-            assert self._process.poll() is None, self.log.read_text()
-            assert time.monotonic() < deadline, self.log.read_text()
-            time.sleep(0.05)
-
-    def close(self) -> None:
-        self._process.send_signal(signal.SIGTERM)
-        self._process.wait()
-
-
 @pytest.fixture
-def server(tmp_path: Path, database_url: str) -> Iterator[Server]:
+def server(tmp_path: Path, database_url: str) -> Iterator[ApiProcess]:
     """It listens on every address, and is called over loopback."""
-    made = Server(tmp_path, database_url, HOST="0.0.0.0")
+    made = ApiProcess(tmp_path, database_url, HOST="0.0.0.0")
     yield made
     made.close()
 
 
-def dump(url: str) -> str:
-    """All that is in the tables."""
-    with psycopg.connect(url) as connection:
-        names = [name for (name,) in connection.execute("select tablename from pg_tables where schemaname = 'app'")]
-        return "\n".join(
-            str(row) for name in names for (row,) in connection.execute(f"select t::text from app.{name} t")
-        )
-
-
-async def test_s5_a_secret_shows_nowhere(server: Server, database_url: str) -> None:
+async def test_s5_a_secret_shows_nowhere(server: ApiProcess, database_url: str) -> None:
     key = await make(database_url, Scope.ADMIN)
     right = bearing(key)
     body = {"n": 1, "message": key.text}
@@ -580,12 +535,12 @@ async def test_s5_a_secret_shows_nowhere(server: Server, database_url: str) -> N
     told = "\n".join(f"{answer.text}\n{answer.headers}" for answer in answers)
     server.close()
     logged = server.log.read_text()
-    for place, text in {"answers": told, "log": logged, "database": dump(database_url)}.items():
+    for place, text in {"answers": told, "log": logged, "database": dump_tables(database_url)}.items():
         assert key.key_id in text, place
         assert key.secret not in text, place
 
 
-async def test_p7_the_log_says_who_acts(server: Server, database_url: str) -> None:
+async def test_p7_the_log_says_who_acts(server: ApiProcess, database_url: str) -> None:
     key = await make(database_url, Scope.ADMIN)
     opened = httpx.AsyncClient(base_url=server.url, headers=bearing(key), timeout=PATIENCE_SECONDS)
     async with open_harness(database_url) as engine, opened as client:
@@ -599,7 +554,7 @@ async def test_p7_the_log_says_who_acts(server: Server, database_url: str) -> No
         assert (acts[act]["principal"], acts[act]["key"]) == ("acme/ci", key.key_id)
 
 
-async def test_the_client_sends_its_key_and_administers(server: Server, database_url: str) -> None:
+async def test_the_client_sends_its_key_and_administers(server: ApiProcess, database_url: str) -> None:
     key = await make(database_url, Scope.ADMIN)
     with Client(server.url, key=key.text) as client:
         job = client.submit("hello_world", {"n": 1})
@@ -620,7 +575,7 @@ async def test_the_client_sends_its_key_and_administers(server: Server, database
 
 
 def test_a_client_can_be_made_of_the_settings(
-    server: Server, database_url: str, monkeypatch: pytest.MonkeyPatch
+    server: ApiProcess, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shell = {**os.environ, "ANABRANCH_DATABASE_URL": database_url}
     key = run_warm("keys", "create", "laptop", "--scope", "read", "--expires", "30d", env=shell).stdout.strip()
@@ -630,7 +585,9 @@ def test_a_client_can_be_made_of_the_settings(
         assert client.jobs().items == ()
 
 
-def test_keys_are_made_before_any_exists_and_then_over_http(server: Server, database_url: str, tmp_path: Path) -> None:
+def test_keys_are_made_before_any_exists_and_then_over_http(
+    server: ApiProcess, database_url: str, tmp_path: Path
+) -> None:
     foreign = {name: value for name, value in os.environ.items() if not name.startswith("ANABRANCH_")}
 
     def call(*arguments: str, code: int = 0, **settings: Any) -> Any:  # texts; JSON

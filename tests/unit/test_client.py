@@ -1,11 +1,14 @@
 """The client against an HTTP server that says what the test tells it to."""
 
 import json
+import os
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from threading import Thread
 from typing import Any
 
@@ -13,6 +16,7 @@ import pytest
 
 from anabranch.client import BulkAnswer, Client, NotAllowed, TimedOut, operations
 from anabranch.client.calls import Call, Pause, Steps
+from anabranch.client.files import FileBody, Pieces
 from anabranch.errors import AnabranchError, Conflict, InputError, NotFound, Unavailable
 
 DROP = 0
@@ -414,3 +418,19 @@ def take_call(steps: Steps[list[BulkAnswer]]) -> Call[Any]:
     call = next(steps)
     assert isinstance(call, Call)
     return call
+
+
+def test_a_file_is_sent_again_from_its_start_and_a_pipe_is_not(tmp_path: Path) -> None:
+    """As after a token has expired: a pipe would be sent without what was read of it."""
+    file, pipe = tmp_path / "file", tmp_path / "pipe"
+    file.write_bytes(b"content")
+    os.mkfifo(pipe)
+    with closing(FileBody(file)) as body:
+        assert [b"".join(Pieces(body)) for _ in range(2)] == [b"content"] * 2
+    writer = Thread(target=pipe.write_bytes, args=[b"content"])
+    writer.start()
+    with closing(FileBody(pipe)) as body:
+        assert b"".join(Pieces(body)) == b"content"
+        with pytest.raises(InputError, match="pipe"):
+            list(Pieces(body))
+    writer.join()

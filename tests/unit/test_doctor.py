@@ -1,5 +1,6 @@
 """The doctor says what is wrong with a machine and what to do, and changes nothing."""
 
+import asyncio
 import json
 import resource
 from collections.abc import Callable, Mapping
@@ -10,8 +11,11 @@ import pytest
 
 from anabranch.cli.doctor import checks, machine
 from anabranch.cli.main import call
+from anabranch.oidc.settings import OidcSettings
 from anabranch.sandbox import Protections
 from anabranch.settings import Settings
+from tests.support.issuer import open_issuer
+from tests.support.receiver import answering
 
 Examine = Callable[[], tuple[int, Mapping[str, Any]]]  # JSON
 
@@ -113,3 +117,13 @@ def test_a_database_is_checked_for_drift_budget_and_clock(
     assert [found[name]["status"] for name in ("database", "migrations", "schema")] == ["ok", "ok", "ok"]
     assert (found["budget"]["status"], found["clock"]["status"]) == ("fail", "warn")
     assert "max_connections" in found["budget"]["remedy"]
+
+
+async def test_the_issuer_of_tokens_is_asked_for_its_keys() -> None:
+    async with open_issuer() as issuer:
+        settings = OidcSettings(**issuer.settings)
+        found = await asyncio.to_thread(lambda: next(checks.check_issuer(settings)))
+        assert (found.check, found.status, found.message) == ("issuer", "ok", f"{issuer.url} answers, and has 1 key")
+        issuer.receiver.behave = answering(404)
+        found = await asyncio.to_thread(lambda: next(checks.check_issuer(settings)))
+        assert (found.status, "404" in found.message) == ("fail", True)

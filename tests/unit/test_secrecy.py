@@ -10,11 +10,15 @@ from anabranch.access import Credential
 from anabranch.engine.worker.captured_output import Printed
 from anabranch.redaction import hide_secrets
 
+TOKEN = f"eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJhbm4ifQ.{'hunter2-' * 8}"
+
 
 @pytest.mark.parametrize(
     ("text", "told"),
     [
         (f"anb_{'a' * 12}_{'b' * 64}", f"anb_{'a' * 12}_***"),
+        (f"got {TOKEN}, and then", "got eyJhbGciOiJSUzI1NiJ9.***, and then"),
+        (f'{{"a": "x-{TOKEN}"}}', '{"a": "x-eyJhbGciOiJSUzI1NiJ9.***"}'),
         ("at postgresql://me:hunter2@db/x", "at postgresql://me:***@db/x"),
         ("postgresql://me:hun/ter2@db/x", "postgresql://me:***@db/x"),
         ("postgresql://me:hun@ter2@db:5432/x", "postgresql://me:***@db:5432/x"),
@@ -55,6 +59,7 @@ def test_s5_secrets_of_known_shapes_are_not_told(text: str, told: str) -> None:
         "abfss://container@account.dfs.example.com/a:b@c, ssh://git@example.com",
         "https://example.com/package@1.2.3/a.js",
         "mail me@example.com: 10:30",
+        "the file a.eyJb.tif of eyJhbGciOiJSUzI1NiJ9.json",
     ],
 )
 def test_other_text_is_told_as_it_is(text: str) -> None:
@@ -62,7 +67,21 @@ def test_other_text_is_told_as_it_is(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "part", ["x", "://a:", "https://", "a:b@", "password='", "password=\\'\"", "'\\", "Bearer ", "authorization: a"]
+    "part",
+    [
+        "x",
+        "://a:",
+        "https://",
+        "a:b@",
+        "password='",
+        "password=\\'\"",
+        "'\\",
+        "Bearer ",
+        "authorization: a",
+        "eyJ",
+        ".eyJ",
+        ".eyJa",
+    ],
 )
 def test_s5_long_texts_take_no_long_time(part: str) -> None:
     began = time.process_time()

@@ -54,9 +54,8 @@ class Caller:
 
     @property
     def name(self) -> str:
-        """Who acts, as events and rows show it (P7); names are not unique, so it has the key's id."""
-        who = self.principal
-        return f"{who.name} ({who.key_id})" if who.key_id else who.name
+        """Who acts, as events and rows show it (P7)."""
+        return self.principal.actor
 
     @property
     def platform(self) -> str:
@@ -125,8 +124,8 @@ class Needs(SecurityBase):
 
     model: SecurityModel = HTTPBearer(
         bearerFormat="anb_<id>_<secret>",
-        description="An API key. Each scope includes those before it: read, submit, operate, admin. On loopback no key "
-        "is required, unless the operator configures it.",
+        description="An API key, or a token of the issuer that the operator configures. Each scope includes those "
+        "before it: read, submit, operate, admin. On loopback no key is required, unless the operator configures it.",
     )
     scheme_name = "key"
 
@@ -138,8 +137,8 @@ class Needs(SecurityBase):
         if not caller.principal.scope.includes(self.scope):
             raise AnabranchError(
                 "auth.forbidden",
-                f"this needs the scope {self.scope}, and the key has {caller.principal.scope}",
-                remedy=f"Use a key with the scope {self.scope}.",
+                f"this needs the scope {self.scope}, and the caller has {caller.principal.scope}",
+                remedy=f"Use a key or a token with the scope {self.scope}.",
             )
 
 

@@ -51,6 +51,7 @@ from anabranch.app import CATALOG_CONNECTIONS, FEATURES_CONNECTIONS
 from anabranch.errors import InputError
 from anabranch.gateway import Gateway
 from anabranch.logs import configure_logs
+from anabranch.oidc.tokens import Tokens
 from anabranch.serving.features.layers import Layers
 from anabranch.serving.objects import TierObjects
 from anabranch.serving.stac.pool import Catalog
@@ -94,11 +95,13 @@ def create_app(settings: Settings, database_url: str, on_refused: Callable[[], N
     `on_refused` is called if its storage differs from that of the database's other processes.
     """
 
+    tokens = Tokens(settings.oidc) if settings.oidc.issuer else None
+
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[Mapping[str, object]]:
         asyncio.get_running_loop().set_exception_handler(LoopErrors())
         app.state.gateway = Gateway(settings, database_url, on_refused)
-        app.state.monitor = Monitor(app.state.gateway, app.state.tick)
+        app.state.monitor = Monitor(app.state.gateway, app.state.tick, tokens)
         await app.state.gateway.open()
         app.state.serving = _serving(settings, database_url, app.state.gateway)
         app.state.job_watcher = JobWatcher(app.state.gateway.reads, settings.max_streams)
@@ -110,6 +113,8 @@ def create_app(settings: Settings, database_url: str, on_refused: Callable[[], N
             app.state.job_watcher.close()
             ticking.cancel()
             app.state.monitor.close()
+            if tokens:
+                tokens.close()
             await app.state.serving.close()
             await app.state.gateway.close()
 
@@ -135,7 +140,7 @@ def create_app(settings: Settings, database_url: str, on_refused: Callable[[], N
     app.add_middleware(Compression)
     app.add_middleware(
         Admission,
-        authenticator=Authenticator(lambda: app.state.gateway.keys, app.state.limits),
+        authenticator=Authenticator(lambda: app.state.gateway.keys, app.state.limits, tokens),
         keys=asks_for_keys(settings.auth, settings.host),
         anonymous_read=settings.anonymous_read,
         guard=HangGuard(look),

@@ -25,6 +25,8 @@ def show(json: Json = False) -> None:
 
 
 def _spell(value: object) -> str:
-    if value is None or value == []:
+    if value is None or value in ([], {}):
         return "-"
+    if isinstance(value, dict):
+        value = [f"{name}={meant}" for name, meant in value.items()]
     return ",".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -54,6 +54,7 @@ from anabranch.errors import AnabranchError, Unavailable
 
 if TYPE_CHECKING:
     from anabranch.canonical import Json
+    from anabranch.client.authorization import AsyncKey
 
 __all__ = ["AsyncClient"]
 
@@ -61,8 +62,11 @@ __all__ = ["AsyncClient"]
 class AsyncClient(AsyncPublishing):
     """The API at a URL; close it, or use it in an `async with`. `timeout` limits each request, in seconds."""
 
-    def __init__(self, base_url: str, *, key: str | None = None, timeout: float = 30.0) -> None:
-        """Makes no request yet."""
+    def __init__(self, base_url: str, *, key: "AsyncKey | None" = None, timeout: float = 30.0) -> None:
+        """Makes no request yet. The key is a key or a token, or a function that gives one.
+
+        The function is called before the first request, and again when the API no longer accepts what it gave.
+        """
         super().__init__(AsyncTransport(base_url, timeout, key))
         self.admin = AsyncAdmin(self._transport)
         self.platform = AsyncPlatforms(self._transport)

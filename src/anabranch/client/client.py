@@ -53,6 +53,7 @@ from anabranch.errors import AnabranchError, Unavailable
 
 if TYPE_CHECKING:
     from anabranch.canonical import Json
+    from anabranch.client.authorization import Key
 
 __all__ = ["Client"]
 
@@ -63,8 +64,11 @@ MAX_PAGE_LOGS = 200
 class Client(Publishing):
     """The API at a URL; close it, or use it in a `with`. `timeout` limits each request, in seconds."""
 
-    def __init__(self, base_url: str, *, key: str | None = None, timeout: float = 30.0) -> None:
-        """Makes no request yet."""
+    def __init__(self, base_url: str, *, key: "Key | None" = None, timeout: float = 30.0) -> None:
+        """Makes no request yet. The key is a key or a token, or a function that gives one.
+
+        The function is called before the first request, and again when the API no longer accepts what it gave.
+        """
         super().__init__(Transport(base_url, timeout, key))
         self.admin = Admin(self._transport)
         self.platform = Platforms(self._transport)

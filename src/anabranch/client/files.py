@@ -11,7 +11,16 @@ from typing import BinaryIO
 from anabranch.contract.jobs import Uploaded
 from anabranch.errors import InputError
 
-__all__ = ["FileBody", "FilePart", "OnBytes", "hash_file", "hash_file_async", "write_atomically"]
+__all__ = [
+    "AsyncPieces",
+    "FileBody",
+    "FilePart",
+    "OnBytes",
+    "Pieces",
+    "hash_file",
+    "hash_file_async",
+    "write_atomically",
+]
 
 CHUNK_BYTES = 2**20
 OnBytes = Callable[[int, int | None], None]
@@ -26,6 +35,7 @@ class FileBody:
         self.sha256 = ""
         self._on_progress = on_progress
         self._sent = 0
+        self._began = False
         try:
             self._file: BinaryIO = path.open("rb")
         except OSError as error:
@@ -40,11 +50,11 @@ class FileBody:
     def pieces(self) -> Iterator[bytes]:
         """The content, in chunks."""
         digest = sha256()
-        with self._file:
-            while piece := self._file.read(CHUNK_BYTES):
-                digest.update(piece)
-                yield piece
-                self._report_sent(len(piece))
+        self._rewind()
+        while piece := self._file.read(CHUNK_BYTES):
+            digest.update(piece)
+            yield piece
+            self._report_sent(len(piece))
         self.sha256 = digest.hexdigest()
 
     async def pieces_async(self) -> AsyncIterator[bytes]:
@@ -52,12 +62,21 @@ class FileBody:
         import asyncio  # an async caller has imported it already; the command line starts faster without it
 
         digest = sha256()
-        with self._file:
-            while piece := await asyncio.to_thread(self._file.read, CHUNK_BYTES):
-                digest.update(piece)
-                yield piece
-                self._report_sent(len(piece))
+        self._rewind()
+        while piece := await asyncio.to_thread(self._file.read, CHUNK_BYTES):
+            digest.update(piece)
+            yield piece
+            self._report_sent(len(piece))
         self.sha256 = digest.hexdigest()
+
+    def _rewind(self) -> None:
+        if self.size is not None:
+            self._file.seek(0)
+        elif self._began:
+            raise InputError(
+                "upload.unreadable", f"{self.path} is a pipe, and can't be read twice", remedy="Upload it again."
+            )
+        self._began, self._sent = True, 0
 
     def _report_sent(self, size: int) -> None:
         self._sent += size
@@ -101,6 +120,26 @@ class FilePart(FileBody):
         pieces = self.pieces()
         while piece := await asyncio.to_thread(next, pieces, b""):
             yield piece
+
+
+class Pieces:
+    """A body that httpx can send again, from its start."""
+
+    def __init__(self, body: FileBody) -> None:
+        self._body = body
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self._body.pieces()
+
+
+class AsyncPieces:
+    """The same, for asyncio."""
+
+    def __init__(self, body: FileBody) -> None:
+        self._body = body
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self._body.pieces_async()
 
 
 def hash_file(path: Path) -> str:

@@ -1,7 +1,6 @@
 """Calls over HTTP; a missing answer or a problem document is raised as an error."""
 
 import json
-import re
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -12,11 +11,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from anabranch.client.calls import Call
 from anabranch.client.errors import THROTTLED, error_of
-from anabranch.client.files import FileBody, write_atomically
+from anabranch.client.files import AsyncPieces, FileBody, Pieces, write_atomically
 from anabranch.errors import AnabranchError, InputError, Unavailable
 
 if TYPE_CHECKING:
     import httpx
+
+    from anabranch.client.authorization import AsyncKey, Key
 
 __all__ = ["AsyncTransport", "Transport"]
 
@@ -30,10 +31,12 @@ SLOW_ANSWER_SECONDS = 600.0
 class HttpProtocol:
     """Builds requests for the API at a URL and reads its answers; `timeout` limits each request, in seconds."""
 
-    def __init__(self, base_url: str, timeout: float, key: str | None = None) -> None:
+    def __init__(self, base_url: str, timeout: float, key: "AsyncKey | None" = None) -> None:
         """Makes no request yet; the key is sent with every request."""
         _import_httpx()
         import httpx
+
+        from anabranch.client.authorization import Authorization
 
         self._errors, self._timeouts = httpx.RequestError, (httpx.ReadTimeout, httpx.WriteTimeout)
         try:
@@ -48,7 +51,8 @@ class HttpProtocol:
         # A proxy from the environment can't reach our loopback. Without TLS, no certificates are loaded.
         local = url.host in ("localhost", "127.0.0.1", "::1")
         self._options: dict[str, Any] = {  # what both of httpx's clients take
-            "base_url": url, "headers": _authorization(key), "trust_env": not local, "verify": url.scheme == "https",
+            "base_url": url, "auth": None if key is None else Authorization(key),
+            "trust_env": not local, "verify": url.scheme == "https",
         }  # fmt: skip
 
     def _request(self, call: Call[Any]) -> dict[str, Any]:  # what httpx takes
@@ -107,7 +111,7 @@ class HttpProtocol:
 class Transport(HttpProtocol):
     """Connections to the API."""
 
-    def __init__(self, base_url: str, timeout: float, key: str | None = None) -> None:
+    def __init__(self, base_url: str, timeout: float, key: "Key | None" = None) -> None:
         """Makes no request yet."""
         super().__init__(base_url, timeout, key)
         import httpx
@@ -120,7 +124,7 @@ class Transport(HttpProtocol):
 
     def call(self, call: Call[Answer]) -> Answer:
         """Send a request, and return the parsed answer."""
-        content = call.body.pieces() if isinstance(call.body, FileBody) else call.body
+        content = Pieces(call.body) if isinstance(call.body, FileBody) else call.body
         with self._reached():
             answer = self._http.request(**self._request(call), content=content)
         return self._read(call, answer)
@@ -157,7 +161,7 @@ class Transport(HttpProtocol):
 class AsyncTransport(HttpProtocol):
     """Connections to the API, for asyncio."""
 
-    def __init__(self, base_url: str, timeout: float, key: str | None = None) -> None:
+    def __init__(self, base_url: str, timeout: float, key: "AsyncKey | None" = None) -> None:
         """Makes no request yet."""
         super().__init__(base_url, timeout, key)
         import httpx
@@ -170,7 +174,7 @@ class AsyncTransport(HttpProtocol):
 
     async def call(self, call: Call[Answer]) -> Answer:
         """Send a request, and return the parsed answer."""
-        content = call.body.pieces_async() if isinstance(call.body, FileBody) else call.body
+        content = AsyncPieces(call.body) if isinstance(call.body, FileBody) else call.body
         with self._reached():
             answer = await self._http.request(**self._request(call), content=content)
         return self._read(call, answer)
@@ -217,18 +221,6 @@ def _import_httpx() -> None:
         import httpx  # noqa: F401  # for its place in sys.modules
     finally:
         del modules[unwanted]
-
-
-def _authorization(key: str | None) -> dict[str, str]:
-    if key is None:
-        return {}
-    # Checked here, because httpx would show an invalid header in its error (S5).
-    if not re.fullmatch(r"[\x21-\x7e]+", key):
-        remedy = "Fix ANABRANCH_API_KEY, or the key that was passed instead."
-        raise InputError(
-            "auth.unsendable", "the key is empty, or has characters that a key can't contain", remedy=remedy
-        )
-    return {"Authorization": f"Bearer {key}"}
 
 
 def _problem(answer: "httpx.Response") -> dict[str, Any]:  # JSON of any shape: a proxy may have sent it

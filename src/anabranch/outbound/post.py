@@ -1,4 +1,4 @@
-"""POST to an address that a caller named: resolved once, checked, bounded in time and size, without redirects (S3)."""
+"""Calls to an address that a caller named: resolved once, checked, bounded in time and size, no redirects (S3)."""
 
 import asyncio
 import socket
@@ -15,7 +15,7 @@ from anabranch.errors import Unavailable
 from anabranch.outbound.addresses import is_public
 from anabranch.outbound.url import Target
 
-__all__ = ["Response", "post"]
+__all__ = ["Response", "post", "send"]
 
 MAX_RESPONSE_BYTES = 16 * 1024
 RESOLVER_THREADS = 64  # a name whose servers are slow holds one for long
@@ -38,17 +38,42 @@ async def post(
     seconds: float,
     context: ssl.SSLContext | None = None,
 ) -> Response:
-    """Call once; Unavailable if there is no answer. The deadline is that of the whole call, however slowly it drips."""
+    """Post once; of the answer's body, the first bytes."""
+    sent = {"Content-Length": str(len(body)), **headers}
+    return await send("POST", target, sent, body, seconds=seconds, max_bytes=MAX_RESPONSE_BYTES, context=context)
+
+
+async def send(
+    method: str,
+    target: Target,
+    headers: Mapping[str, str],
+    body: bytes = b"",
+    *,
+    seconds: float,
+    max_bytes: int,
+    context: ssl.SSLContext | None = None,
+) -> Response:
+    """Call once; Unavailable if there is no answer. The deadline is that of the whole call, however slowly it drips.
+
+    Of a body that is larger than `max_bytes`, the first bytes are returned.
+    """
     try:
         async with asyncio.timeout(seconds):
-            return await _post(target, headers, body, context)
+            return await _send(method, target, headers, body, max_bytes, context)
     except TimeoutError:
         raise Unavailable("outbound.timeout", f"there was no answer in {seconds:g} s") from None
     except (OSError, ssl.SSLError, h11.ProtocolError) as error:
         raise Unavailable("outbound.failed", _describe(error)) from error
 
 
-async def _post(target: Target, headers: Mapping[str, str], body: bytes, context: ssl.SSLContext | None) -> Response:
+async def _send(
+    method: str,
+    target: Target,
+    headers: Mapping[str, str],
+    body: bytes,
+    max_bytes: int,
+    context: ssl.SSLContext | None,
+) -> Response:
     reader, writer = await _connect(target, await _resolve(target), context)
     try:
         connection = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_RESPONSE_BYTES)
@@ -56,25 +81,24 @@ async def _post(target: Target, headers: Mapping[str, str], body: bytes, context
             "Host": target.host_header,
             "Accept-Encoding": "identity",
             "Connection": "close",
-            "Content-Length": str(len(body)),
             **headers,
         }
-        request = h11.Request(method="POST", target=target.path, headers=list(sent.items()))
+        request = h11.Request(method=method, target=target.path, headers=list(sent.items()))
         parts = [connection.send(request), connection.send(h11.Data(data=body)), connection.send(h11.EndOfMessage())]
         writer.write(b"".join(part or b"" for part in parts))
         await writer.drain()
-        return await _read(connection, reader)
+        return await _read(connection, reader, max_bytes)
     finally:
         writer.transport.abort()  # a close that waits for the other side could wait forever
 
 
-async def _read(connection: h11.Connection, reader: asyncio.StreamReader) -> Response:
+async def _read(connection: h11.Connection, reader: asyncio.StreamReader, max_bytes: int) -> Response:
     head: h11.Response | None = None
     body, received = b"", 0
     while True:
         event = connection.next_event()
         if event is h11.NEED_DATA:
-            if received > MAX_RESPONSE_BYTES:
+            if received > max_bytes + MAX_RESPONSE_BYTES:  # and as much for the head
                 break
             data = await reader.read(MAX_RESPONSE_BYTES)
             received += len(data)
@@ -83,14 +107,14 @@ async def _read(connection: h11.Connection, reader: asyncio.StreamReader) -> Res
             head = event
         elif isinstance(event, h11.Data):
             body += event.data
-            if len(body) >= MAX_RESPONSE_BYTES:
+            if len(body) >= max_bytes:
                 break
         elif isinstance(event, h11.EndOfMessage | h11.ConnectionClosed):
             break
     if head is None:
         raise h11.RemoteProtocolError("the answer has no status, or its headers are too long")
     headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in head.headers}
-    return Response(head.status_code, headers, body[:MAX_RESPONSE_BYTES])
+    return Response(head.status_code, headers, body[:max_bytes])
 
 
 async def _resolve(target: Target) -> list[str]:

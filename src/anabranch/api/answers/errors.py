@@ -47,6 +47,7 @@ HEADERS: Mapping[int | str, Mapping[str, str]] = {
     503: {"Retry-After": "1"},
     "auth.missing": {"WWW-Authenticate": CHALLENGE},
     "auth.forbidden": {"WWW-Authenticate": f'{CHALLENGE}, error="insufficient_scope"'},
+    "auth.unmapped": {"WWW-Authenticate": f'{CHALLENGE}, error="insufficient_scope"'},
 }
 SEE_OPENAPI = "The routes and what they take are described at /openapi.json."
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")

@@ -16,6 +16,7 @@ __all__ = [
     "diagnose",
     "diagnose_catalog",
     "diagnose_disk",
+    "diagnose_issuer",
     "diagnose_jobs",
     "diagnose_loop",
     "diagnose_plugins",
@@ -121,6 +122,11 @@ def diagnose_jobs(stuck: StuckJobs | AnabranchError) -> Part:
         remedy = "It is a bug in Anabranch: report it with `anabranch events`; cancel the job and submit it again."
         return Part("jobs", "degraded", f"nothing will advance these jobs: {some}", remedy)
     return Part("jobs", "ok", "none is stuck")
+
+
+def diagnose_issuer(problem: AnabranchError) -> Part:
+    """The issuer of tokens, whose keys could not be fetched; those that are known are still used."""
+    return Part("issuer", "degraded", problem.message[:MAX_DETAIL_CHARS], problem.remedy)
 
 
 def diagnose_plugins(refused: Mapping[str, str]) -> Part:

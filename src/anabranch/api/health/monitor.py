@@ -14,6 +14,7 @@ from anabranch.api.health.diagnosis import (
     diagnose,
     diagnose_catalog,
     diagnose_disk,
+    diagnose_issuer,
     diagnose_jobs,
     diagnose_loop,
     diagnose_plugins,
@@ -23,6 +24,7 @@ from anabranch.api.streaming.shared_query import SharedQuery
 from anabranch.engine.read_models import Gauges, StuckJobs, Vitals
 from anabranch.errors import AnabranchError
 from anabranch.gateway import Gateway
+from anabranch.oidc.tokens import Tokens
 
 __all__ = ["Monitor"]
 
@@ -36,9 +38,10 @@ CATALOG_FRESH_SECONDS = 60.0
 class Monitor:
     """Reads vital signs of the stack, each within a time limit."""
 
-    def __init__(self, gateway: Gateway, tick: LoopBeat) -> None:
+    def __init__(self, gateway: Gateway, tick: LoopBeat, tokens: Tokens | None = None) -> None:
         self._gateway = gateway
         self._tick = tick
+        self._tokens = tokens
         self._onsets = Onsets()
         self._looked_at = 0
         self._stuck: dict[int, tuple[str, ...]] = {}
@@ -98,6 +101,8 @@ class Monitor:
         yield from diagnose(vitals, 0.0) if isinstance(vitals, AnabranchError) else diagnose(*vitals)
         yield diagnose_jobs(stuck)
         yield diagnose_plugins(self._gateway.registry.refused)
+        if self._tokens and (problem := self._tokens.find_problem()):
+            yield diagnose_issuer(problem)
         yield diagnose_catalog(catalog)
         free = {} if isinstance(disks, AnabranchError) else disks
         low = self._gateway.settings.low_disk_mb * 1_000_000

@@ -80,11 +80,11 @@ def parse_object(body: bytes) -> JsonObject:
 
 def _refuse_keys(body: bytes) -> None:
     # What is submitted is kept in rows and shown to readers (S5).
-    if b"anb_" in body and holds_key(body.decode("latin-1")):
+    if (b"anb_" in body or b".eyJ" in body) and holds_key(body.decode("latin-1")):
         raise InputError(
             "auth.misplaced",
-            "the body contains a key; bodies are stored and shown",
-            remedy="Leave it out, and send it as `Authorization: Bearer anb_…`.",
+            "the body contains a key or a token; bodies are stored and shown",
+            remedy="Leave it out, and send it as `Authorization: Bearer …`.",
         )
 
 

@@ -1,4 +1,4 @@
-"""Authenticates a request by its API key."""
+"""Authenticates a request by its API key, or by a token of the configured issuer."""
 
 import asyncio
 import time
@@ -12,6 +12,7 @@ from anabranch.adapters.postgres.store.keys import PostgresKeys
 from anabranch.api.security.limits import Limits
 from anabranch.api.security.rates import network_of
 from anabranch.errors import AnabranchError, Unavailable
+from anabranch.oidc.tokens import Tokens
 
 __all__ = ["Authenticator"]
 
@@ -29,9 +30,10 @@ class Authenticator:
 
     FRESH_SECONDS = 1.0
 
-    def __init__(self, keys: Callable[[], PostgresKeys], limits: Limits) -> None:
+    def __init__(self, keys: Callable[[], PostgresKeys], limits: Limits, tokens: Tokens | None = None) -> None:
         self._keys = keys
         self._limits = limits
+        self._tokens = tokens
         self._known: dict[tuple[str, bytes], tuple[float, KnownKey]] = {}
         self._turns: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
@@ -40,8 +42,11 @@ class Authenticator:
 
         An address that has sent too many wrong keys is refused for a while.
         """
-        credential = _read(headers)
+        text = _read(headers)
+        credential = Credential.parse(text)
         if credential is None:
+            if self._tokens and (principal := await self._tokens.authenticate(text)):
+                return principal
             self._limits.check_guesses(address, b"")
             raise self._refuse(address)
         known = self._remember(credential) or await self._look_up(credential, address)
@@ -68,7 +73,7 @@ class Authenticator:
     def _refuse(self, address: str) -> NotAuthenticated:
         # Unknown or wrong: the answer is the same, so nobody learns which keys there are.
         self._limits.note_wrong(address)
-        return NotAuthenticated("auth.invalid", "this is no key of this API", remedy=REMEDY)
+        return NotAuthenticated("auth.invalid", "this is no key or token of this API", remedy=REMEDY)
 
     def _remember(self, credential: Credential) -> KnownKey | None:
         # By the hash of the secret: a wrong one is looked up each time, and takes as long as an unknown key.
@@ -93,9 +98,9 @@ class Authenticator:
             log.warning("key.not_noted", key=key_id, reason=error.message)
 
 
-def _read(headers: Sequence[str]) -> Credential | None:
+def _read(headers: Sequence[str]) -> str:
+    """What the caller sent as its key or token; nothing that could be one if it was sent otherwise."""
     if not headers:
         raise NotAuthenticated("auth.missing", "this API asks for a key", remedy=REMEDY)
     scheme, _, text = headers[0].partition(" ")
-    credential = Credential.parse(text.strip())
-    return credential if len(headers) == 1 and scheme.lower() == "bearer" else None
+    return text.strip() if len(headers) == 1 and scheme.lower() == "bearer" else ""

@@ -63,8 +63,8 @@ class Limits:
             raise TooManyRequests("request.rate", "this address asks too often", wait)
 
     def admit_key(self, principal: Principal) -> None:
-        """Count a request of a key."""
-        if wait := self._by_key.try_take(principal.key_id or ""):
+        """Count a request of a key, or of the bearer of a token."""
+        if wait := self._by_key.try_take(principal.key_id or principal.actor):
             raise TooManyRequests("request.rate", "this key asks too often", wait)
 
     def check_guesses(self, address: str, digest: bytes) -> None:
@@ -90,7 +90,7 @@ class Limits:
     @contextmanager
     def counting_jobs(self, principal: Principal) -> "Iterator[JobCount]":
         """Count the jobs of a request, without those that existed or were refused."""
-        count = JobCount(self._jobs if principal.key_id else Rate(0, DAY), principal.platform)
+        count = JobCount(self._jobs if principal.is_remote else Rate(0, DAY), principal.platform)
         try:
             yield count
         finally:
@@ -101,7 +101,7 @@ class Limits:
     ) -> AsyncGenerator[bytes, None]:
         """The pieces of an upload as they arrive. Its declared size is counted first, so that concurrent uploads are
         accepted or refused as a whole; what did not arrive is given back."""
-        if not principal.key_id:
+        if not principal.is_remote:
             async for piece in pieces:
                 yield piece
             return

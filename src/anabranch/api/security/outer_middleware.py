@@ -120,7 +120,8 @@ class Admission:
         principal = await self.authenticator.authenticate(headers.getlist("authorization"), address)
         self.limits.admit_key(principal)
         # The principal, in every log line of this request (P7).
-        structlog.contextvars.bind_contextvars(principal=principal.name, key=principal.key_id)
+        known_by = {"issuer": principal.issuer} if principal.issuer else {"key": principal.key_id}
+        structlog.contextvars.bind_contextvars(principal=principal.name, **known_by)
         return principal
 
 
@@ -215,14 +216,14 @@ def _refuse_misplaced_key(scope: Scope) -> None:
     if holds_key(scope["path"]) or holds_key(query):
         raise InputError(
             "auth.misplaced",
-            "the URL contains a key",
-            remedy="Send it as `Authorization: Bearer anb_…`, and revoke this one: URLs are not secret.",
+            "the URL contains a key or a token",
+            remedy="Send it as `Authorization: Bearer …`, and revoke this one: URLs are not secret.",
         )
     if found := [name for name, value in Headers(scope=scope).items() if name != "authorization" and holds_key(value)]:
         raise InputError(
             "auth.misplaced",
-            f"the header {found[0]} contains a key",
-            remedy="Send it as `Authorization: Bearer anb_…`.",
+            f"the header {found[0]} contains a key or a token",
+            remedy="Send it as `Authorization: Bearer …`.",
         )
 
 

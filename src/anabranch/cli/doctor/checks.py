@@ -1,6 +1,7 @@
 """The checks of `doctor`; each checks one thing and changes nothing."""
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Collection, Iterator
 
 from anabranch.adapters.postgres.schema.check import check
 from anabranch.adapters.postgres.schema.migrate import status
@@ -26,10 +27,12 @@ from anabranch.embedded.home import Home, Stack
 from anabranch.embedded.listener import listen
 from anabranch.embedded.orphans import find_orphans
 from anabranch.errors import AnabranchError, Conflict
+from anabranch.oidc.issuer import fetch_keys
+from anabranch.oidc.settings import OidcSettings
 from anabranch.settings import Settings
 from anabranch.storage.marks import check_storage
 
-__all__ = ["Finding", "examine"]
+__all__ = ["Finding", "check_issuer", "examine"]
 
 MAX_SKEW_SECONDS = 2.0
 FINDING_STATUS: dict[str, Status] = {"degraded": "warn", "down": "fail"}
@@ -53,6 +56,7 @@ def examine() -> Iterator[Finding]:
     yield from report_errors("port", lambda: _port(settings, stack))
     yield from report_errors("limits", lambda: check_limits(settings))
     yield from report_errors("plugins", lambda: _plugins(settings))
+    yield from check_issuer(settings.oidc)
     yield _stack(settings, stack)
     if stack or settings.database_url:
         yield from _examine_database(settings)
@@ -129,6 +133,17 @@ def _plugins(settings: Settings) -> Finding:
         return Finding("plugins", "fail", mistakes, "Fix the plugins, or ANABRANCH_PLUGINS.")
     names = ", ".join(workflow.id for workflow in registry.workflows)
     return Finding("plugins", "ok", f"{len(registry.handlers)} handlers; workflows: {names or 'none'}")
+
+
+def check_issuer(settings: OidcSettings) -> Iterator[Finding]:
+    """Whether the issuer of tokens can be asked for its keys, if one is configured."""
+    if url := settings.issuer:
+        yield from report_errors("issuer", lambda: _issuer(url, settings.algorithms))
+
+
+def _issuer(url: str, algorithms: Collection[str]) -> Finding:
+    count = len({kid for kid, _ in asyncio.run(fetch_keys(url, algorithms))})
+    return Finding("issuer", "ok", f"{url} answers, and has {count} key{'s' if count > 1 else ''}")
 
 
 def _stack(settings: Settings, stack: Stack | None) -> Finding:
