@@ -62,9 +62,11 @@ class Gateway:
         self.publishing = ItemActions(
             database_url, self._store, self.reads, self.storage, timedelta(days=settings.restore_window_days)
         )
-        self.releases = ReleaseActions(self._store, self.publishing, self.declaration, self._session_id, self._start)
-        self.keys = self._store.keys()
         self.webhooks = open_webhooks(settings, self._store)
+        self.releases = ReleaseActions(
+            self._store, self.publishing, self.webhooks, self.declaration, self._session_id, self._start
+        )
+        self.keys = self._store.keys()
         self.inspection = Inspection(database_url)
         self._stop = asyncio.Event()
         self._live: LiveSession | None = None

@@ -9,8 +9,9 @@ from pydantic import Field, ValidationError
 
 from anabranch.access import Scope
 from anabranch.api.answers.build import build_page
-from anabranch.api.answers.errors import InvalidRequest
+from anabranch.api.answers.errors import InvalidRequest, Mistake, list_mistakes
 from anabranch.api.body import JsonBody, check_body
+from anabranch.api.callbacks import move_order_callback
 from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway, needs
 from anabranch.api.openapi.declare import BODY_CODES, SUBMIT_CODES, Responses, body, problems, takes
 from anabranch.api.paths import PlatformId
@@ -19,7 +20,7 @@ from anabranch.contract.answer import Page
 from anabranch.contract.platform import Accepted, AuditEntry, Decision, Platform, Release, WorkOrder
 from anabranch.errors import AnabranchError, NotFound
 from anabranch.gateway import Gateway
-from anabranch.platform.orders import MAX_BATCH, PlatformOrder
+from anabranch.platform.orders import MAX_BATCH, InvalidOrder, PlatformOrder
 from anabranch.platform.translators import find_translator
 from anabranch.release_actions import ALL_PLATFORMS, ActionBy, Subject, build_release
 from anabranch.strict_model import StrictModel
@@ -163,9 +164,27 @@ class Target:
 CurrentRelease = Annotated[Target, Depends()]
 
 
-async def accept(order: PlatformOrder, caller: Caller, gateway: Gateway, response: Response, dry_run: bool) -> Accepted:
+PLACES = {
+    "platform.references": "body.refs",
+    "platform.data_type": "body.data_type",
+    "platform.no_gate": "body.approval",
+    "outbound.url": "body.callback_url",
+}
+
+
+async def accept(
+    order: PlatformOrder, caller: Caller, gateway: Gateway, response: Response, dry_run: bool, *, again: bool = False
+) -> Accepted:
     """Accept an order, and answer 200 where nothing was made."""
-    accepted = await gateway.releases.submit(order, acting(caller), dry_run=dry_run)
+    try:
+        accepted = await gateway.releases.submit(order, acting(caller), dry_run=dry_run, again=again)
+    except InvalidOrder as error:
+        raise InvalidRequest([
+            mistake
+            for one in error.errors
+            for mistake in list_mistakes(one)
+            or [Mistake(where=PLACES.get(one.code, "body"), detail=one.message)]
+        ]) from error  # fmt: skip
     if dry_run or accepted.verdict == "same":
         response.status_code = 200
     log.info("order.accepted", release=accepted.release_id, verdict=accepted.verdict, job=accepted.job_id)
@@ -194,7 +213,8 @@ async def submit_order(
     query: Annotated[DryRunQuery, Query()],
 ) -> Accepted:
     """Accept a work order: it becomes a release of an asset, and a job. The same order is the same release and job."""
-    return await accept(check_body(PlatformOrder, given), caller, gateway, response, query.dry_run)
+    order = check_body(PlatformOrder, move_order_callback(given))
+    return await accept(order, caller, gateway, response, query.dry_run)
 
 
 @router.post(
@@ -218,7 +238,8 @@ async def submit_translated_order(
         translated = find_translator(platform)(given)
     except ValidationError as error:
         raise InvalidRequest.of(error, "body") from error
-    return await accept(check_body(PlatformOrder, dict(translated)), caller, gateway, response, query.dry_run)
+    order = check_body(PlatformOrder, move_order_callback(translated))
+    return await accept(order, caller, gateway, response, query.dry_run)
 
 
 @router.get("/platform/status/{id}", dependencies=[needs(Scope.READ)], responses=problems(*MISSING))
@@ -363,8 +384,8 @@ async def resubmit_release(target: CurrentRelease, response: Response) -> Accept
     orders = await releases.platforms.requests(sight_of(target.caller), limit=1, release_id=target.release_id)
     if not orders:
         raise NotFound("release.not_found", f"there is no release {target.release_id!r}")
-    again = PlatformOrder.model_validate(orders[0][1].body)
-    return await accept(again, target.caller, target.gateway, response, dry_run=False)
+    order = PlatformOrder.model_validate(orders[0][1].body)
+    return await accept(order, target.caller, target.gateway, response, dry_run=False, again=True)
 
 
 @router.post("/platform/releases", dependencies=[needs(Scope.OPERATE)], **takes(BatchRequest))
