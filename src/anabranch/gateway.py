@@ -19,6 +19,7 @@ from anabranch.app import (
     open_webhooks,
 )
 from anabranch.contract.workflows import Refusal, Reloaded
+from anabranch.drafts import Drafts
 from anabranch.engine.advancing.advancer import Advancer
 from anabranch.engine.model import SessionId, SessionKind
 from anabranch.engine.ports import Submitted, TakenRight
@@ -66,6 +67,7 @@ class Gateway:
         self.releases = ReleaseActions(
             self._store, self.publishing, self.webhooks, self.declaration, self._session_id, self._start
         )
+        self.drafts = Drafts(self._store, self.reads, self._results)
         self.keys = self._store.keys()
         self.inspection = Inspection(database_url)
         self._stop = asyncio.Event()

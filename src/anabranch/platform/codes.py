@@ -18,6 +18,8 @@ CODES: tuple[Code, ...] = (
     Code("platform.references", Kind.INVALID, "References of the platform are missing or unknown.", "Send the references that the platform declares."),
     Code("platform.retired", Kind.CONFLICT, "The platform takes no more orders.", "Ask the operator."),
     Code("platform.translator", Kind.NOT_FOUND, "The platform has no request shape of its own.", "Send the order to /api/platform/submit."),
+    Code("preview.item", Kind.NOT_FOUND, "The job would publish no such item, or it has no features.", "Its items are at `/api/jobs/{job_id}/preview`."),
+    Code("preview.not_found", Kind.NOT_FOUND, "The job or release does not wait for a review: it is not processed yet, or it was decided.", "List what waits with `anabranch approvals list`; what is published is at /stac."),
     Code("release.approved", Kind.CONFLICT, "The release is approved and being served.", "Revoke it first, or set `reprocess`: the next revision is reviewed while this one goes on being served."),
     Code("release.decided", Kind.CONFLICT, "The release was decided otherwise before.", "Look at it with `anabranch releases show`."),
     Code("release.exists", Kind.CONFLICT, "The release was submitted before with other content or options.", "Set `overwrite`, or `reprocess` if it is approved, or send another version."),
