@@ -73,7 +73,8 @@ def preview(release: ReleaseName, json: Json = False) -> None:
     """Show what a release that waits for its review would publish: items, report, warnings and links."""
     with connect() as client:
         found = client.platform.preview(release)
-    print_result(found, f"job {found.job_id[:12]} would publish {found.total} items in {found.collection}", json=json)
+    ids = ", ".join(one.item["id"] for one in found.items) or "items that it keeps in files"
+    print_result(found, f"job {found.job_id[:12]} would publish {ids} in {found.collection}", json=json)
     if json:
         return
     for one in found.items:

@@ -10,7 +10,7 @@ from anabranch.drafts import Drafts
 from anabranch.serving.caller import platform_of
 from anabranch.serving.objects import Remote
 from anabranch.serving.tiles.assets import Rasters
-from anabranch.serving.tiles.drawing import DrawnRoute, assets_of, rasters_of_request
+from anabranch.serving.tiles.drawing import AssetName, DrawnRoute, assets_of, rasters_of_request
 from anabranch.serving.tiles.mosaic.sources import MosaicSource
 
 __all__ = ["DRAFT_PREFIX", "DraftRoute", "find_draft"]
@@ -37,9 +37,7 @@ async def find_draft(
     request: Request,
     job_id: Annotated[str, FromPath(description="The id of a job that waits for a review.")],  # noqa: ARG001  # as checksum
     item_id: Annotated[str, FromPath(description="The id of an item that it would publish.")],
-    asset: Annotated[
-        str | None, Query(description="A GeoTIFF or mosaic of the item; by default the first with the role data.")
-    ] = None,
+    asset: AssetName = None,
     checksum: Annotated[str | None, Query(description="As in the tile URLs of tilejson.json.")] = None,  # noqa: ARG001  # the route reads it
 ) -> Path | Remote | MosaicSource:
     """Where the bytes of an asset are."""

@@ -19,7 +19,7 @@ from anabranch.serving.errors import Translate, raise_errors
 from anabranch.serving.objects import Remote
 from anabranch.serving.tiles.assets import Assets
 from anabranch.serving.tiles.drafts import DRAFT_PREFIX, DraftRoute, find_draft
-from anabranch.serving.tiles.drawing import DrawnRoute, Purpose, assets_of, rasters_of_request
+from anabranch.serving.tiles.drawing import AssetName, DrawnRoute, Purpose, assets_of, rasters_of_request
 from anabranch.serving.tiles.drivers import check_drivers
 from anabranch.serving.tiles.layers.items import LayerItems
 from anabranch.serving.tiles.layers.picture import LayerPictures
@@ -71,9 +71,7 @@ async def _path(
     request: Request,
     collection_id: Annotated[str, FromPath(description="The id of a collection.")],  # noqa: ARG001  # as checksum
     item_id: Annotated[str, FromPath(description="The id of an item of it.")],
-    asset: Annotated[
-        str | None, Query(description="A GeoTIFF or mosaic of the item; by default the first with the role data.")
-    ] = None,
+    asset: AssetName = None,
     checksum: Annotated[  # noqa: ARG001  # the route reads it
         str | None,
         Query(description="As in the tile URLs of tilejson.json; with it, the response can be cached forever."),
