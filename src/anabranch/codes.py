@@ -197,6 +197,8 @@ CODES: tuple[Code, ...] = (
     Code("plugin.invalid", Kind.DEFINITION, "A plugin declares something that can't be used.", "Fix the plugin as the message says."),
     Code("plugin.missing", Kind.DEFINITION, "A plugin can't be found.", "Install it, or fix ANABRANCH_PLUGINS."),
     Code("plugin.refused", Kind.DEFINITION, "A plugin that the settings name can't be loaded.", "Fix the plugin, or ANABRANCH_PLUGINS."),
+    Code("preview.item", Kind.NOT_FOUND, "The job would publish no such item, or it has no features.", "Its items are at `/api/jobs/{job_id}/preview`."),
+    Code("preview.not_found", Kind.NOT_FOUND, "The job or release does not wait for a review: it is not processed yet, or it was decided.", "List what waits with `anabranch approvals list`; what is published is at /stac."),
     Code("publication.release", Kind.CONFLICT, "The item belongs to a release of a platform, which decides what it shows.", "Submit an order for the release, or roll it back: `anabranch releases rollback`."),
     Code("quota.bytes", Kind.THROTTLED, "The key's platform has reached the daily upload limit.", "Wait as long as `Retry-After` says, or raise ANABRANCH_PLATFORM_UPLOAD_MB_PER_DAY."),
     Code("quota.jobs", Kind.THROTTLED, "The key's platform has reached the daily limit of jobs.", "Wait as long as `Retry-After` says, or raise ANABRANCH_PLATFORM_JOBS_PER_DAY."),

@@ -19,6 +19,7 @@ from anabranch.app import (
     open_webhooks,
 )
 from anabranch.contract.workflows import Refusal, Reloaded
+from anabranch.drafts import Drafts
 from anabranch.engine.advancing.advancer import Advancer
 from anabranch.engine.model import SessionId, SessionKind
 from anabranch.engine.ports import Submitted, TakenRight
@@ -62,9 +63,12 @@ class Gateway:
         self.publishing = ItemActions(
             database_url, self._store, self.reads, self.storage, timedelta(days=settings.restore_window_days)
         )
-        self.releases = ReleaseActions(self._store, self.publishing, self.declaration, self._session_id, self._start)
-        self.keys = self._store.keys()
         self.webhooks = open_webhooks(settings, self._store)
+        self.releases = ReleaseActions(
+            self._store, self.publishing, self.webhooks, self.declaration, self._session_id, self._start
+        )
+        self.drafts = Drafts(self._store, self.reads, self._results)
+        self.keys = self._store.keys()
         self.inspection = Inspection(database_url)
         self._stop = asyncio.Event()
         self._live: LiveSession | None = None

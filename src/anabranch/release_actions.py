@@ -1,7 +1,7 @@
 """Orders of partners and decisions on their releases: checks, decides, and calls the transition."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from anabranch.adapters.postgres.store.platforms import (
@@ -19,8 +19,10 @@ from anabranch.engine.ports import TakenRight
 from anabranch.engine.submitting.submission import Submission
 from anabranch.errors import AnabranchError, Conflict, Denied, InputError, NotFound
 from anabranch.item_actions import ItemAction, ItemActions
+from anabranch.outbound.url import Target, read_url
 from anabranch.platform.identity import Identity, identify
-from anabranch.platform.orders import PlatformOrder
+from anabranch.platform.notifications.webhooks import Callback, Webhooks
+from anabranch.platform.orders import InvalidOrder, PlatformOrder
 from anabranch.plugins.storage.kinds import kind_of_name
 from anabranch.workflows.stages import Declaration
 
@@ -30,6 +32,7 @@ ALL_PLATFORMS = "*"
 CORRELATE = "select set_config('anabranch.correlation_id', %s, true)"
 # What an order says itself, or what would publish something else than its release.
 DECIDED_INPUTS = {"approval", "dry_run", "expected", "item_id", "source", "table", "tile_items", "title"}
+RELEASE_EVENTS = ("release.*",)
 Subject = Literal["release_id", "asset_id", "job_id", "request_id"]
 Found = Mapping[str, Any]  # a row of app.release_details
 
@@ -44,6 +47,7 @@ class _Prepared:
     parameters: JsonObject
     submission: Submission
     order: JsonObject
+    made_secret: str | None
 
 
 class ReleaseActions:
@@ -53,6 +57,7 @@ class ReleaseActions:
         self,
         store: PostgresStore,
         items: ItemActions,
+        webhooks: Webhooks,
         find: Callable[[str], Declaration],
         session: Callable[[], SessionId],
         start: Callable[[Sequence[TakenRight]], None],
@@ -60,39 +65,43 @@ class ReleaseActions:
         """`find` gives the declaration of a workflow; `start` spends rights."""
         self._store = store
         self._items = items
+        self._webhooks = webhooks
         self._find = find
         self._session = session
         self._start = start
         self.platforms: PostgresPlatforms = store.platforms()
 
-    async def submit(self, order: PlatformOrder, by: ActionBy, *, dry_run: bool = False) -> Accepted:
-        """Accept an order: the same one is the same release and job; Conflict where its release stands against it."""
-        prepared = await self._prepare(order, by)
+    async def submit(
+        self, order: PlatformOrder, by: ActionBy, *, dry_run: bool = False, again: bool = False
+    ) -> Accepted:
+        """Accept an order: the same one is the same release and job; Conflict where its release stands against it.
+
+        One that is submitted `again` keeps the callbacks of the release's newest revision.
+        """
+        prepared = await self._prepare(order, by, again)
         done = await self._store.submit_release(prepared.order, prepared.submission, self._session(), dry_run=dry_run)
         self._start(done.rights)
         if refused := _refuse(done.verdict, prepared.identity):
             raise refused
-        return _accepted(prepared, done)
+        return replace(_accepted(prepared, done), callback_secret=None if dry_run else prepared.made_secret)
 
-    async def _prepare(self, order: PlatformOrder, by: ActionBy) -> _Prepared:
+    async def _prepare(self, order: PlatformOrder, by: ActionBy, again: bool) -> _Prepared:
         platform = await self.find_platform(order.platform, by.sight)
         if platform.retired:
             raise Conflict("platform.retired", f"platform {platform.id} takes no more orders")
-        identity = identify(
-            platform.id, platform.required_refs, platform.optional_refs, platform.version_ref, order.refs
-        )
-        data_type = order.data_type or _data_type(order.source)
-        workflow = platform.workflows.get(data_type or "")
-        if data_type is None or workflow is None:
-            known = ", ".join(platform.workflows)
-            said = f"platform {platform.id} takes {known}, and {order.source} is {data_type or 'of no known type'}"
-            raise InputError("platform.data_type", said)
-        needs_approval = bool(order.approval) or platform.approval != "none"
-        parameters = self._parameters(workflow, order, identity, needs_approval, data_type)
+        try:
+            identity, data_type, workflow, parameters, checked = self._check(order, platform)
+        except InputError as error:
+            try:
+                await self._find_target(order)
+            except InvalidOrder as wrong:
+                raise InvalidOrder([error, *wrong.errors]) from error
+            raise
         declared = self._find(workflow)
+        callbacks, made_secret = await self._seal_callback(order)
         submission = Submission(
-            declared.workflow, declared.check(parameters), platform.id, declared.workflow.priority, True,
-            by.correlation_id, None, begins=True, parts=declared.parts, by=by.actor,
+            declared.workflow, checked, platform.id, declared.workflow.priority, True,
+            by.correlation_id, None, begins=True, parts=declared.parts, by=by.actor, callbacks=callbacks,
             labels={"platform": platform.id, "release": identity.release_id},
         ).sound()  # fmt: skip
         row: JsonObject = {
@@ -104,15 +113,53 @@ class ReleaseActions:
             "description": order.description,
             "tags": list(order.tags),
             "clearance": order.clearance,
-            "approval_required": needs_approval,
+            "approval_required": _needs_approval(order, platform),
             "order_hash": _hash(workflow, parameters, order),
             "overwrite": order.overwrite,
             "reprocess": order.reprocess,
-            "body": order.model_dump(mode="json", exclude_none=True),
+            "again": again,
+            "body": order.body,
             "actor": by.actor,
             "correlation_id": by.correlation_id,
         }
-        return _Prepared(platform, identity, workflow, parameters, submission, row)
+        return _Prepared(platform, identity, workflow, parameters, submission, row, made_secret)
+
+    def _check(self, order: PlatformOrder, platform: Platform) -> tuple[Identity, str, str, JsonObject, JsonObject]:
+        """What an order names, its type of data, and the workflow with its inputs, as given and as checked."""
+        identity = identify(
+            platform.id, platform.required_refs, platform.optional_refs, platform.version_ref, order.refs
+        )
+        data_type = order.data_type or _data_type(order.source)
+        workflow = platform.workflows.get(data_type or "")
+        if data_type is None or workflow is None:
+            known = ", ".join(platform.workflows)
+            said = f"platform {platform.id} takes {known}, and {order.source} is {data_type or 'of no known type'}"
+            raise InputError("platform.data_type", said)
+        parameters = self._parameters(workflow, order, identity, _needs_approval(order, platform), data_type)
+        return identity, data_type, workflow, parameters, self._find(workflow).check(parameters)
+
+    async def _find_target(self, order: PlatformOrder) -> Target | None:
+        """Where the callback leads; InvalidOrder if it may not be called."""
+        if order.callback_url is None:
+            return None
+        hosts = await self._webhooks.exempt_hosts(order.platform)
+        try:
+            return read_url(order.callback_url, hosts)
+        except InputError as error:
+            raise InvalidOrder([error]) from error
+
+    async def _seal_callback(self, order: PlatformOrder) -> tuple[tuple[JsonObject, ...], str | None]:
+        """The callback as it is stored, and its secret if the order gave none."""
+        target = await self._find_target(order)
+        if target is None or order.callback_url is None:
+            return (), None
+        given = order.callback_secret.get_secret_value() if order.callback_secret else None
+        secret = given or self._webhooks.derive_secret(order.platform, order.callback_url)
+        callback = Callback(
+            order.callback_url, secret, RELEASE_EVENTS,
+            timeout_seconds=order.callback_timeout_seconds, retries=order.callback_retries,
+        )  # fmt: skip
+        return (self._webhooks.seal(order.platform, callback, target),), None if given else secret
 
     def _parameters(
         self, workflow: str, order: PlatformOrder, identity: Identity, needs_approval: bool, data_type: str
@@ -227,6 +274,10 @@ def _hash(workflow: str, parameters: JsonObject, order: PlatformOrder) -> str:
     said: JsonObject = {"description": order.description, "tags": list(order.tags), "clearance": order.clearance}
     more = {name: value for name, value in said.items() if value}
     return sha256(canonical({"workflow": workflow, "parameters": parameters, **more}))
+
+
+def _needs_approval(order: PlatformOrder, platform: Platform) -> bool:
+    return bool(order.approval) or platform.approval != "none"
 
 
 def _refuse(verdict: str, identity: Identity) -> Conflict | None:

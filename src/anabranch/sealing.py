@@ -66,3 +66,7 @@ class Sealer:
     def identify(self, facts: Json) -> UUID:
         """An id that follows from facts, some of them secret."""
         return UUID(bytes=hmac.digest(self._key, b"callback:" + canonical(facts).encode(), "sha256")[:16])
+
+    def derive(self, facts: Json) -> bytes:
+        """A secret that follows from facts: the same ones have the same secret."""
+        return hmac.digest(self._key, b"secret:" + canonical(facts).encode(), "sha256")

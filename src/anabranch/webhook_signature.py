@@ -21,9 +21,9 @@ MAX_SECRET_CHARACTERS = 256
 TOLERANCE_SECONDS = 300
 
 
-def make_secret() -> str:
-    """A new secret, as it is shown once."""
-    return PREFIX + base64.b64encode(secrets.token_bytes(SECRET_BYTES)).decode()
+def make_secret(key: bytes | None = None) -> str:
+    """A new secret, as it is shown once, or that of a key."""
+    return PREFIX + base64.b64encode(key or secrets.token_bytes(SECRET_BYTES)).decode()
 
 
 def read_secret(text: str) -> bytes:

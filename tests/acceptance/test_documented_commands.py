@@ -53,6 +53,8 @@ PRINTED = {
     "docs/howto/ingest-stac.md": ['"changed": 1', "scene-1", "stac.load_items"],
     "docs/howto/platforms.md": [
         "create: release",
+        "in ddh-raster",
+        "tilejson /raster/previews/",
         "publication 1 is published",
         "revoked; nothing is published",
         "next: revision 2",

@@ -10,8 +10,10 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from psycopg.errors import InsufficientPrivilege
 
-from anabranch.adapters.postgres.connect import connect
+from anabranch.adapters.postgres.connect import Role, connect
+from anabranch.adapters.postgres.store.vitals import PostgresVitals
 from anabranch.adapters.postgres.store.webhooks import PostgresWebhooks
 from anabranch.contract.webhooks import Delivery, NewWebhook
 from anabranch.engine.model import SessionKind
@@ -398,3 +400,38 @@ async def test_endpoints_and_deliveries_of_another_platform_do_not_exist(notifyi
     ):
         with pytest.raises(NotFound):
             await call
+
+
+async def test_s1_rows_of_notifications_are_invisible_without_their_platform(notifying: Notifying) -> None:
+    """Whatever a query asks for: the tables are secured, also against their owner."""
+    made = await notifying.add("http://127.0.0.1:9/")
+    notifying.announce()
+    async with notifying.delivering():
+        await notifying.tried()
+    with connect(notifying.url, Role.OWNER, autocommit=False) as owner:
+        for table in ("endpoints", "messages", "deliveries", "attempts"):
+            for platform, seen in (("", False), ("others", False), (PLATFORM, True), ("*", True)):
+                owner.execute("select app.see(%s)", [platform])
+                found = owner.execute(f"select count(*) from app.webhook_{table}").fetchone()
+                assert (found != (0,)) is seen, (table, platform)
+        owner.execute("select app.see('others')")
+        with pytest.raises(InsufficientPrivilege):
+            owner.execute(
+                "insert into app.webhook_callbacks (subject, endpoint, platform) values ('s', %s, %s)",
+                [made.id, PLATFORM],
+            )
+
+
+async def test_the_figures_of_deliveries_are_those_of_metrics(notifying: Notifying, clock: Clock) -> None:
+    async with open_receiver(answering(500)) as receiver, notifying.delivering():
+        await notifying.add(receiver.url(), retries=0)
+        for n in range(5):
+            notifying.announce(f"s{n}")
+        await notifying.ended()
+    notifying.announce("waits")
+    clock.advance(timedelta(seconds=7))
+    vitals = PostgresVitals(notifying.url, name="test vitals")
+    await vitals.open()
+    found = (await vitals.gauges()).deliveries
+    await vitals.close()
+    assert found == {"waiting": 1, "dead": 5, "oldest_seconds": 7, "open_breakers": 1}

@@ -29,6 +29,17 @@ nodes:
   hold: {type: gate}
 output: {n: "{{ inputs.n }}"}
 """
+ORDERED = """
+workflow_id: ordered
+inputs:
+  source: {type: string, required: true}
+  collection: {type: string}
+  approval: {type: boolean, default: false}
+  n: {type: integer, min: 1, default: 1}
+nodes:
+  hold: {type: gate, answer: {approved: {type: boolean, required: true}, why: {type: string}}}
+"""
+ACME = {"title": "Acme", "required_refs": ["id"], "version_ref": "version", "workflows": {"raster": "ordered"}}
 
 
 class Served:
@@ -46,6 +57,16 @@ class Served:
     async def submit(self, callbacks: list[dict[str, object]], expected: int = 202, **given: Any) -> Any:  # JSON
         body = {"workflow": "flow", "parameters": given, "callbacks": callbacks}
         return await self.call("POST", "/api/jobs", expected, json=body)
+
+    async def order(self, expected: int = 202, path: str = "/api/platform/submit", **given: Any) -> Any:  # JSON
+        body = {"platform": "acme", "refs": {"id": "a", "version": "1"}, "source": "bronze://in/a.tif", **given}
+        return await self.call("POST", path, expected, json=body)
+
+    async def reviewed(self, release_id: str) -> None:
+        """Until its processing is completed."""
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while not (await self.call("GET", "/api/approvals"))["items"]:
+                await asyncio.sleep(0.02)
 
     async def finish(self, job_id: str) -> None:
         """Open its gate, once it waits there."""
@@ -67,6 +88,7 @@ async def serve(tmp_path: Path, url: str, **more: Any) -> AsyncIterator[Served]:
     plugins = tmp_path / "plugins"
     plugins.mkdir()
     (plugins / "flow.yaml").write_text(FLOW)
+    (plugins / "ordered.yaml").write_text(ORDERED)
     given = {"home": tmp_path / "home", "plugins": (str(plugins),), "callback_hosts": ("127.0.0.1",), **more}
     settings = Settings(public_url="https://data.example.org", allowed_hosts=("localhost",), **given)
     app = create_app(settings, url)
@@ -288,3 +310,91 @@ async def test_scopes_and_platforms_are_kept_apart(database_url: str, tmp_path: 
         theirs = {**body, "platform": "others"}
         await served.call("POST", "/api/webhooks", 403, json=theirs, headers=given["operator"])
         await served.call("POST", "/api/webhooks", 201, json=theirs, headers=given["admin"])
+
+
+@pytest.fixture
+async def acme(served: Served) -> Served:
+    await served.call("PUT", "/api/platforms/acme", json=ACME)
+    return served
+
+
+async def test_p9_an_order_calls_back_for_what_happens_to_its_release(acme: Served, receiver: Receiver) -> None:
+    accepted = await acme.order(callback_url=receiver.url("/hook"), callback_secret=SECRET)
+    assert accepted["callback_secret"] is None
+    path = f"/api/platform/releases/{accepted['release_id']}"
+    await acme.reviewed(accepted["release_id"])
+    await acme.call("POST", f"{path}/reject", json={"reason": "wrong datum"})
+    again = await acme.call("POST", f"{path}/resubmit", 202)
+    assert again["revision"] == 2
+    received = await receiver.wait(3)
+    said = [one.verify() for one in received]
+    assert [(one["type"], one["revision"]) for one in said] == [
+        ("release.processed", 1), ("release.rejected", 1), ("release.processed", 2),
+    ]  # fmt: skip
+    assert (said[0]["release_id"], said[1]["reason"]) == (accepted["release_id"], "wrong datum")
+    assert said[0]["result_url"] == f"https://data.example.org/api/platform/status/{accepted['release_id']}"
+    (first, *_) = (await acme.call("GET", "/api/platform/requests"))["items"][::-1]
+    assert not [name for name in first["body"] if "callback" in name]
+    assert SECRET not in acme.rows()
+
+
+async def test_p9_every_submitter_of_the_same_order_is_called_and_none_twice(acme: Served, receiver: Receiver) -> None:
+    """Also one who comes when its processing is completed; a callback is no part of the order."""
+    first = await acme.order(callback_url=receiver.url("/a"))
+    same = await acme.order(200, callback_url=receiver.url("/a"))
+    other = await acme.order(200, callback_url=receiver.url("/b"), callback_secret=SECRET)
+    assert first["job_id"] == same["job_id"] == other["job_id"]
+    assert first["callback_secret"] == same["callback_secret"] != SECRET
+    await receiver.wait(2)
+    await acme.order(200, callback_url=receiver.url("/late"), callback_secret=SECRET)
+    await receiver.wait(3)
+    await acme.call("POST", f"/api/platform/releases/{first['release_id']}/approve", json={})
+    by_path: dict[str, list[str]] = {}
+    for one in await receiver.wait(6):
+        said = one.verify(first["callback_secret"] if one.path == "/a" else SECRET)
+        by_path.setdefault(one.path, []).append(said["type"])
+    assert by_path == {path: ["release.processed", "release.approved"] for path in ("/a", "/b", "/late")}
+    assert first["callback_secret"] not in acme.rows()
+
+
+@pytest.mark.parametrize(
+    ("given", "where"),
+    [
+        ({"callback_url": "http://10.0.0.1/"}, {"body.callback_url"}),
+        ({"callback_url": "ftp://a.example/", "options": {"n": 0, "m": 1}},
+         {"body.callback_url", "parameters.n", "parameters.m"}),
+        ({"callback_url": "http://10.0.0.1/", "refs": {}}, {"body.callback_url", "body.refs"}),
+        ({"callback_url": "https://a.example/", "callback_secret": "short"}, {"body.callback_secret"}),
+        ({"callback_secret": SECRET}, {"body"}),
+        ({"callback_url": "https://a.example/", "options": {"webhook_url": "https://b.example/"}},
+         {"body.callback_url"}),
+    ],
+)  # fmt: skip
+async def test_an_order_whose_callback_can_not_be_called_is_refused_with_all_mistakes(
+    acme: Served, given: dict[str, Any], where: set[str]
+) -> None:
+    for path in ("/api/platform/submit", "/api/platform/submit?dry_run=true", "/api/platform/submit_dag"):
+        refused = await acme.order(422, path, **given)
+        assert {mistake["where"] for mistake in refused["errors"]} == where
+        assert SECRET not in json.dumps(refused)
+    assert not (await acme.call("GET", "/api/platform/requests"))["items"]
+
+
+async def test_partners_own_shapes_and_the_seeds_names_are_callbacks_too(acme: Served, receiver: Receiver) -> None:
+    """And the hosts that the platform allows are its own."""
+    policy = {"title": "Data hub", "required_refs": ["dataset_id", "resource_id"], "version_ref": "version_id"}
+    await acme.call("PUT", "/api/platforms/ddh", json={**policy, "workflows": {"raster": "ordered"}})
+    body = {"dataset_id": 1, "resource_id": "a", "file_name": "in/a.tif"}
+    webhook = {"webhook_url": receiver.url("/ddh"), "webhook_secret": SECRET, "webhook_retry_count": 3}
+    made = await acme.call("POST", "/api/platform/ddh/submit", 202, json={**body, **webhook})
+    await acme.order(
+        options={"n": 2, "webhook_url": receiver.url("/options"), "webhook_secret": SECRET}, refs={"id": "b"}
+    )
+    second = {**body, "resource_id": "b", "callback_url": receiver.url("/own"), "callback_secret": SECRET}
+    await acme.call("POST", "/api/platform/ddh/submit", 202, json=second)
+    received = await receiver.wait(3)
+    assert {(one.path, one.verify()["type"]) for one in received} == {
+        (path, "release.processed") for path in ("/ddh", "/options", "/own")
+    }
+    assert made["parameters"] == {"collection": "ddh-raster", "source": "bronze://in/a.tif", "approval": True}
+    assert SECRET not in acme.rows()

@@ -32,8 +32,8 @@ IN_SQL = re.compile(r"""['"]code['"]\s*[:,]\s*['"]([a-z_.]+)['"]""")
 # Made from the kind of a handler's exception, from what the database refuses, and for an archive by its plugin.
 MADE = {
     "catalog.not_empty", "publication.expired", "publication.forbidden", "publication.in_use", "publication.moved",
-    "publication.name_taken", "publication.not_approved", "publication.owner", "publication.release", "publication.same", "publication.tables",
-    "raster.archive", "vector.archive",
+    "publication.name_taken", "publication.not_approved", "publication.owner", "publication.release",
+    "publication.same", "publication.tables", "raster.archive", "vector.archive",
     "handler.contract", "handler.error", "handler.exited", "handler.permanent", "handler.resource", "handler.throttled",
     "handler.transient",
 }  # fmt: skip

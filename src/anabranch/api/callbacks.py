@@ -12,7 +12,7 @@ from anabranch.errors import InputError
 from anabranch.gateway import Gateway
 from anabranch.outbound.url import Target, read_url
 
-__all__ = ["check_callbacks", "move_callbacks", "read_callbacks", "seal_callbacks"]
+__all__ = ["check_callbacks", "move_callbacks", "move_order_callback", "read_callbacks", "seal_callbacks"]
 
 _Callbacks = TypeAdapter(list[CallbackRequest])
 # Parameters of any job that are none of its workflow, and what they are in a callback.
@@ -34,6 +34,18 @@ def move_callbacks(body: Mapping[str, Json]) -> dict[str, Json]:
     others = body.get("callbacks") or []
     given = [*others, callback] if isinstance(others, list) else others
     return {**body, "parameters": rest, "callbacks": cast(Json, given)}
+
+
+def move_order_callback(body: Mapping[str, Json]) -> dict[str, Json]:
+    """The body of an order with `callback_*` in the place of the `webhook_*` among its options."""
+    options = body.get("options")
+    if not isinstance(options, dict) or PARAMETERS.keys().isdisjoint(options):
+        return dict(body)
+    moved = {f"callback_{PARAMETERS[name]}": value for name, value in options.items() if name in PARAMETERS}
+    if twice := [name for name in moved if body.get(name) is not None]:
+        raise InvalidRequest([Mistake(where=f"body.{name}", detail="it is among the options, too") for name in twice])
+    rest = {name: value for name, value in options.items() if name not in PARAMETERS}
+    return {**body, **moved, "options": rest}
 
 
 def read_callbacks(body: Mapping[str, Json]) -> list[CallbackRequest]:

@@ -19,6 +19,8 @@ from anabranch.api.health.memory_limit import limit_memory
 from anabranch.api.health.monitor import Monitor
 from anabranch.api.health.request_metrics import RequestCounts, RequestMetrics
 from anabranch.api.ogc import routes as processes
+from anabranch.api.platform import previews
+from anabranch.api.platform import routes as platform
 from anabranch.api.routes import (
     bulk,
     catalog,
@@ -31,7 +33,6 @@ from anabranch.api.routes import (
     jobs,
     keys,
     page,
-    platform,
     reference,
     uploads,
     webhooks,
@@ -82,6 +83,7 @@ for _module in (
     metrics,
     items,
     platform,
+    previews,
     reference,
     files,
     page,
@@ -157,7 +159,7 @@ def create_app(settings: Settings, database_url: str, on_refused: Callable[[], N
 def _serving(settings: Settings, database_url: str, gateway: Gateway) -> Serving:
     catalog, layers = Catalog(database_url, CATALOG_CONNECTIONS), Layers(database_url, FEATURES_CONNECTIONS)
     files, objects = gateway.reads.files(), TierObjects(gateway.storage)
-    return Serving(catalog, layers, files, objects, draws_in_place=settings.draw_files_in_place)
+    return Serving(catalog, layers, files, objects, gateway.drafts, draws_in_place=settings.draw_files_in_place)
 
 
 def app_from_environment() -> FastAPI:

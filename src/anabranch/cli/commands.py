@@ -140,6 +140,10 @@ COMMANDS: dict[str, str | tuple[str, str]] = {
         "platform.commands:show",
         "Show a release: its revision, its statuses, and what is published of it.",
     ),
+    "releases preview": (
+        "platform.commands:preview",
+        "Show what a release that waits for its review would publish: items, report, warnings and links.",
+    ),
     "releases revoke": (
         "platform.commands:revoke",
         "Take back the approval of a release: readers no longer see it.",

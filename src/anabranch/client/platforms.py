@@ -8,6 +8,7 @@ from anabranch.client.paths import any_segment
 from anabranch.client.requests import AsyncRequests, Requests
 from anabranch.contract.answer import Page
 from anabranch.contract.platform import Accepted, AuditEntry, Decision, Platform, Release, WorkOrder
+from anabranch.contract.previews import Preview
 
 if TYPE_CHECKING:
     from anabranch.canonical import Json
@@ -58,6 +59,10 @@ class Platforms(Requests):
     def approvals(self) -> Iterator[Release]:
         """Releases that wait for an approval, a page at a time."""
         return self._all(lambda before: self._get(Page[Release], "/api/approvals", before=before))
+
+    def preview(self, release_id: str) -> Preview:
+        """What a release that waits for its review would publish, with links to look at it."""
+        return self._get(Preview, release_path(release_id, "preview"))
 
     def approve(self, release_id: str, reason: str | None = None, *, revision: int | None = None) -> Release:
         """Approve a release; its job goes on and publishes it. Conflict if a revision came after the given one."""
@@ -163,6 +168,10 @@ class AsyncPlatforms(AsyncRequests):
     def approvals(self) -> AsyncIterator[Release]:
         """Releases that wait for an approval, a page at a time."""
         return self._all(lambda before: self._get(Page[Release], "/api/approvals", before=before))
+
+    async def preview(self, release_id: str) -> Preview:
+        """What a release that waits for its review would publish, with links to look at it."""
+        return await self._get(Preview, release_path(release_id, "preview"))
 
     async def approve(self, release_id: str, reason: str | None = None, *, revision: int | None = None) -> Release:
         """Approve a release; its job goes on and publishes it. Conflict if a revision came after the given one."""

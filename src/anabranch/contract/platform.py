@@ -1,6 +1,7 @@
 """What partners see of their platform."""
 
 from collections.abc import Mapping
+from dataclasses import field
 from datetime import datetime
 
 from anabranch.contract.answer import Answer, JsonObject, JsonValue, answer
@@ -41,6 +42,8 @@ class Accepted(Answer):
     workflow: str
     parameters: JsonObject
     links: Mapping[str, str]
+    callback_secret: str | None = field(default=None, repr=False)
+    """What signs the messages to the order's callback_url, where the order gave no secret."""
 
 
 @answer

@@ -220,6 +220,7 @@ class Gauges:
     duties: dict[str, float]
     untaken_rights: int
     oldest_right_seconds: float
+    deliveries: dict[str, float]
     database_bytes: int
     connections: int
     max_connections: int

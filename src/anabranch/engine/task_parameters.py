@@ -6,10 +6,10 @@ from typing import Protocol
 
 from anabranch.canonical import Json, JsonObject
 from anabranch.workflows.definition import Workflow
-from anabranch.workflows.expressions import Missing, Reference, evaluate, walk
+from anabranch.workflows.expressions import Missing, Reference, Template, evaluate, walk
 from anabranch.workflows.nodes import Node
 
-__all__ = ["Definitions", "TaskValues", "fill_in"]
+__all__ = ["Definitions", "TaskValues", "fill_in", "fill_template"]
 
 MAX_CACHED_WORKFLOWS = 256
 
@@ -50,6 +50,12 @@ class TaskValues:
 
 def fill_in(node: Node, given: TaskValues) -> JsonObject:
     """The parameters of one task of a node that has a template."""
+    filled = fill_template(node.work.template, given) if node.work and node.work.template else {}
+    return filled if isinstance(filled, dict) else {}
+
+
+def fill_template(template: Template, given: TaskValues) -> Json:
+    """A template with its values; Missing where there is none that it needs."""
 
     def resolve(reference: Reference) -> Json:
         match reference.root:
@@ -64,8 +70,7 @@ def fill_in(node: Node, given: TaskValues) -> JsonObject:
             case _:
                 return _stored(reference, given.values)
 
-    filled = evaluate(node.work.template, resolve) if node.work and node.work.template else {}
-    return filled if isinstance(filled, dict) else {}
+    return evaluate(template, resolve)
 
 
 def _stored(reference: Reference, values: Json) -> Json:

@@ -1,13 +1,17 @@
 """Work orders of partners, in our shape."""
 
-from typing import Annotated, Literal
+from collections.abc import Sequence
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from anabranch.canonical import Json
+from anabranch.canonical import Json, JsonObject
+from anabranch.errors import InputError
+from anabranch.platform.notifications.fields import Retries, Secret, Timeout, Url
+from anabranch.platform.notifications.webhooks import DEFAULT_TIMEOUT_SECONDS, MAX_RETRIES
 from anabranch.strict_model import StrictModel
 
-__all__ = ["MAX_BATCH", "DataType", "PlatformOrder"]
+__all__ = ["MAX_BATCH", "DataType", "InvalidOrder", "PlatformOrder"]
 
 MAX_BATCH = 100
 MAX_TAGS = 50
@@ -32,3 +36,29 @@ class PlatformOrder(StrictModel):
     clearance: Literal["uncleared", "internal", "public"] | None = Field(
         None, description="Who may read it: without it, a new release is `uncleared`, and others stay as they are."
     )
+    callback_url: Url | None = Field(None, description="Who is called when something happens to the release.")
+    callback_secret: Secret | None = Field(
+        None, description="What signs the messages. Without one, the answer contains one, the same for the same URL."
+    )
+    callback_timeout_seconds: Timeout = DEFAULT_TIMEOUT_SECONDS
+    callback_retries: Retries = MAX_RETRIES
+
+    @model_validator(mode="after")
+    def _check_callback(self) -> Self:
+        if self.callback_secret and not self.callback_url:
+            raise ValueError("callback_secret needs callback_url")
+        return self
+
+    @property
+    def body(self) -> JsonObject:
+        """The order as it is stored: a callback is stored as one (S5)."""
+        kept = {name for name in type(self).model_fields if not name.startswith("callback_")}
+        return self.model_dump(mode="json", exclude_none=True, include=kept)
+
+
+class InvalidOrder(InputError):
+    """An order with several mistakes, each with its own code."""
+
+    def __init__(self, errors: Sequence[InputError]) -> None:
+        super().__init__("request.invalid", "; ".join(error.message for error in errors))
+        self.errors = tuple(errors)

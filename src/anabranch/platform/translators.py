@@ -16,6 +16,7 @@ __all__ = ["TRANSLATOR_GROUP", "Translator", "find_translator", "translate_arcgi
 TRANSLATOR_GROUP = "anabranch.translators"  # a function from a partner's body to the body of an order
 Translator = Callable[[Mapping[str, Json]], Mapping[str, Json]]
 Text = Annotated[str, Field(min_length=1, max_length=1000)]
+WEBHOOK = {"webhook_url", "webhook_secret", "webhook_retry_count", "webhook_timeout_seconds"}
 
 
 class BlobRequest(StrictModel):
@@ -29,13 +30,22 @@ class BlobRequest(StrictModel):
     tags: list[str] = Field(default_factory=list)
     processing_options: dict[str, Json] = Field(default_factory=dict)
     overwrite: bool = False
+    callback_url: str | None = None
+    callback_secret: str | None = None
+    webhook_url: Json = None
+    webhook_secret: Json = None
+    webhook_retry_count: Json = None
+    webhook_timeout_seconds: Json = None
 
     def order(self, platform: str, refs: Mapping[str, Json]) -> Mapping[str, Json]:
         """The body of the order."""
         said = self.model_dump(include={"data_type", "title", "description", "tags", "overwrite"})
+        said |= self.model_dump(include={"callback_url", "callback_secret"}, exclude_none=True)
+        webhook = self.model_dump(include=WEBHOOK, exclude_none=True)
         source = f"{self.container_name}://{self.file_name.lstrip('/')}"
         given = {name: value for name, value in refs.items() if value is not None}
-        return {**said, "platform": platform, "refs": given, "source": source, "options": self.processing_options}
+        options = {**self.processing_options, **webhook}  # where the `webhook_*` of jobs are looked for
+        return {**said, "platform": platform, "refs": given, "source": source, "options": options}
 
 
 class DdhRequest(BlobRequest):

@@ -8,12 +8,22 @@ from anabranch.adapters.postgres.store.published.files import PublishedFile, Sto
 from anabranch.contract.mosaic import DRAWN
 from anabranch.contract.published_links import address_of
 
-__all__ = ["FilesByItem", "Published", "mark_in_place"]
+__all__ = ["DraftFiles", "FilesByItem", "FindsFiles", "Published", "mark_in_place"]
 
 Item = Mapping[str, Any]  # STAC's own shape
 
 
-class Published(Protocol):
+class FindsFiles(Protocol):
+    """Finds files by their addresses."""
+
+    def seen_by(self, platform: str | None) -> "FindsFiles":
+        """The same for a platform, which finds what it may see only; None: all."""
+
+    async def find_all(self, addresses: Collection[str]) -> Sequence[StoredFile]:
+        """Those of these addresses that may be read."""
+
+
+class Published(FindsFiles, Protocol):
     """Finds published files; others are not found."""
 
     def seen_by(self, platform: str | None) -> "Published":
@@ -30,6 +40,21 @@ class Published(Protocol):
 
     async def find_all(self, addresses: Collection[str]) -> Sequence[PublishedFile]:
         """The published files among these addresses, once for each item that shows it."""
+
+
+class DraftFiles:
+    """The files of an item that is not published, by their addresses: readers of it find these, and no others."""
+
+    def __init__(self, files: Mapping[str, StoredFile]) -> None:
+        self._files = files
+
+    def seen_by(self, platform: str | None) -> "DraftFiles":  # who found them may see them
+        """The same."""
+        return self
+
+    async def find_all(self, addresses: Collection[str]) -> Sequence[StoredFile]:
+        """Those of the files that are among these addresses."""
+        return [self._files[address] for address in addresses if address in self._files]
 
 
 class FilesByItem:

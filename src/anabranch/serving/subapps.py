@@ -8,6 +8,7 @@ from importlib import import_module
 import structlog
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from anabranch.drafts import Drafts
 from anabranch.errors import Unavailable
 from anabranch.serving.features.layers import Layers
 from anabranch.serving.objects import Objects
@@ -73,13 +74,21 @@ class Serving:
     """The STAC API and the tile server, which share one pool of connections, and the features API with its own."""
 
     def __init__(
-        self, catalog: Catalog, layers: Layers, published: Published, objects: Objects, *, draws_in_place: bool
+        self,
+        catalog: Catalog,
+        layers: Layers,
+        published: Published,
+        objects: Objects,
+        drafts: Drafts,
+        *,
+        draws_in_place: bool,
     ) -> None:
         """Nothing is imported yet."""
         self.published = published
         self.objects = objects
         self._catalog = catalog
         self._layers = layers
+        self._drafts = drafts
         self._draws_in_place = draws_in_place
         self._importing = asyncio.Lock()
         self.stac = SubApp("/stac", self._make_stac)
@@ -114,7 +123,7 @@ class Serving:
 
         await self._catalog.open()
         assets = Assets(self._catalog, self.published, self.objects, draws_in_place=self._draws_in_place)
-        return raster.make_raster(assets, LayerItems(self._catalog, assets))
+        return raster.make_raster(assets, LayerItems(self._catalog, assets), self._drafts)
 
     async def _make_features(self) -> ASGIApp:
         await self._import("anabranch.serving.features.api")

@@ -42,7 +42,7 @@ declare
 begin
     for _routine in
         select p.oid::regprocedure as name, p.provolatile <> 'v' as reads, p.proname = any('{
-                   act_on_publications, add_event, announce, announce_job, answer_reports, count_endings,
+                   act_on_publications, add_callbacks, add_event, announce, announce_job, announce_release, answer_reports, count_endings,
                    create_layer_table, drop_layer_table, end_wait, end_waits, expire_sessions, find_room, fold_running,
                    follow_job, free_held, is_full, job_moved, keep_lane, keep_same, lock_catalog, lock_collection, lock_deliveries,
                    lock_key, lock_lane, lock_objects, lock_running, make_right, next_place, note_kept, open_lane,

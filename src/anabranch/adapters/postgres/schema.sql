@@ -843,19 +843,6 @@ create table app.audit (
 create index audit_platform on app.audit (platform, number);
 create index audit_asset on app.audit (asset_id, number);
 
-do $$
-declare
-    _table text;
-begin
-    foreach _table in array '{platforms,assets,releases,revisions,published_revisions,requests,audit}'::text[] loop
-        execute format('alter table app.%I enable row level security', _table);
-        execute format('alter table app.%I force row level security', _table);
-        execute format(
-            'create policy own on app.%I using (current_setting(''anabranch.platform'', true) in (''*'', %I))',
-            _table, case _table when 'platforms' then 'id' else 'platform' end);
-    end loop;
-end;
-$$;
 -- Where a platform wants to be called. Secrets are sealed by a key that the database never sees (S5); former_secret signs
 -- beside the newest until former_until. listed: false for a callback, whose id follows from what it is. authority: scheme,
 -- host and port. number: in which order they are listed. failures: how many in a row; open_until: until then its breaker lets nothing through. retries: fewer than
@@ -886,11 +873,13 @@ create table app.webhook_endpoints (
 
 create index webhook_endpoints_platform on app.webhook_endpoints (platform, number) where listed;
 create index webhook_endpoints_callbacks on app.webhook_endpoints (changed_at) where not listed;
+create index webhook_endpoints_open on app.webhook_endpoints (open_until) where open_until is not null;
 
 -- Who is called for one subject only: a job, by its id.
 create table app.webhook_callbacks (
     subject text collate "C" not null,
     endpoint uuid not null references app.webhook_endpoints on delete cascade,
+    platform text collate "C" not null,
     primary key (subject, endpoint)
 );
 
@@ -923,12 +912,13 @@ create table app.webhook_deliveries (
     session bigint,
     status integer,
     error text,
-    ended_at timestamptz
+    ended_at timestamptz,
+    platform text collate "C" not null
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 
 create index webhook_deliveries_message on app.webhook_deliveries (message);
 create index webhook_deliveries_endpoint on app.webhook_deliveries (endpoint, id);
-create index webhook_deliveries_state on app.webhook_deliveries (state, id);
+create index webhook_deliveries_dead on app.webhook_deliveries (id) where state = 'dead';
 create index webhook_deliveries_new on app.webhook_deliveries (id) where state = 'pending' and ready is null;
 create index webhook_deliveries_open on app.webhook_deliveries (endpoint, subject, id) where state = 'pending';
 create index webhook_deliveries_due on app.webhook_deliveries (endpoint, due_at, id)
@@ -946,5 +936,21 @@ create table app.webhook_attempts (
     status integer,
     error text,
     response text,
+    platform text collate "C" not null,
     primary key (delivery, attempt)
 );
+
+do $$
+declare
+    _table text;
+begin
+    foreach _table in array '{platforms,assets,releases,revisions,published_revisions,requests,audit,webhook_endpoints,
+                              webhook_callbacks,webhook_messages,webhook_deliveries,webhook_attempts}'::text[] loop
+        execute format('alter table app.%I enable row level security', _table);
+        execute format('alter table app.%I force row level security', _table);
+        execute format(
+            'create policy own on app.%I using (current_setting(''anabranch.platform'', true) in (''*'', %I))',
+            _table, case _table when 'platforms' then 'id' else 'platform' end);
+    end loop;
+end;
+$$;

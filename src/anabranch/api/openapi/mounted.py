@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from anabranch.access import Scope
-from anabranch.api.openapi.declare import BODY_CODES, Schema, problems
+from anabranch.api.openapi.declare import BODY_CODES, JOB_CODES, Schema, problems
 
 __all__ = ["describe_features", "describe_raster", "describe_stac"]
 
@@ -19,6 +19,39 @@ class Mounted(NamedTuple):
     operation_id: str
     about: str
     codes: tuple[str, ...] = ()
+    scope: Scope = Scope.READ
+
+
+def _describe_item(prefix: str, name: str, which: str, *codes: str, scope: Scope = Scope.READ) -> dict[str, Mounted]:
+    outside = (*codes, "raster.outside")
+    return {
+        f"get {prefix}/info": Mounted(f"show_{name}raster", f"Size, bands and bounds of {which}.", codes, scope),
+        f"get {prefix}/info.geojson": Mounted(
+            f"show_{name}raster_as_feature", f"The same of {which} as a GeoJSON feature.", codes, scope
+        ),
+        f"get {prefix}/statistics": Mounted(
+            f"measure_{name}raster", f"Statistics of each band of {which}.", codes, scope
+        ),
+        f"get {prefix}/{TILE}.{{format}}": Mounted(
+            f"draw_{name}tile_as", f"A map tile of {which}, in a format.", outside, scope
+        ),
+        f"get {prefix}/{TILE}": Mounted(
+            f"draw_{name}tile", f"A map tile of {which}, in PNG where it needs transparency.", outside, scope
+        ),
+        f"get {prefix}/{{tileMatrixSetId}}/tilejson.json": Mounted(
+            f"show_{name}tilejson", f"The tiles of {which}, for maps.", codes, scope
+        ),
+        f"get {prefix}/point/{{lon}},{{lat}}": Mounted(
+            f"read_{name}point", f"The values of {which} at a point.", outside, scope
+        ),
+        f"get {prefix}/preview": Mounted(f"draw_{name}preview", f"All of {which} as a small image.", codes, scope),
+        f"get {prefix}/preview.{{format}}": Mounted(
+            f"draw_{name}preview_as", f"The same of {which} in a format.", codes, scope
+        ),
+        f"get {prefix}/preview/{{width}}x{{height}}.{{format}}": Mounted(
+            f"draw_{name}preview_sized", f"The same of {which} in a size.", codes, scope
+        ),
+    }
 
 
 def _describe_layer(prefix: str, name: str, which: str, *codes: str) -> dict[str, Mounted]:
@@ -44,6 +77,8 @@ RASTER_CODES = (
 )
 COLLECTION = "/collections/{collection_id}"
 ITEM = "/collections/{collection_id}/items/{item_id}"
+DRAFT = "/previews/{job_id}/items/{item_id}"
+DRAFT_CODES = (*JOB_CODES, "preview.not_found", "preview.item")
 TILE = "tiles/{tileMatrixSetId}/{z}/{x}/{y}"
 STAC = {
     "get /": Mounted("show_catalog", "The landing page of the catalog, with links to all collections."),
@@ -64,16 +99,8 @@ STAC = {
     ),
 }
 RASTER = {
-    f"get {ITEM}/info": Mounted("show_raster", "Size, bands and bounds of an item's raster."),
-    f"get {ITEM}/info.geojson": Mounted("show_raster_as_feature", "The same as a GeoJSON feature."),
-    f"get {ITEM}/statistics": Mounted("measure_raster", "Statistics of each band."),
-    f"get {ITEM}/{TILE}.{{format}}": Mounted("draw_tile_as", "A map tile in a format.", ("raster.outside",)),
-    f"get {ITEM}/{TILE}": Mounted("draw_tile", "A map tile, in PNG where it needs transparency.", ("raster.outside",)),
-    f"get {ITEM}/{{tileMatrixSetId}}/tilejson.json": Mounted("show_tilejson", "The tiles of a raster, for maps."),
-    f"get {ITEM}/point/{{lon}},{{lat}}": Mounted("read_point", "The values at a point.", ("raster.outside",)),
-    f"get {ITEM}/preview": Mounted("draw_preview", "The whole raster as a small image."),
-    f"get {ITEM}/preview.{{format}}": Mounted("draw_preview_as", "The same in a format."),
-    f"get {ITEM}/preview/{{width}}x{{height}}.{{format}}": Mounted("draw_preview_sized", "The same in a size."),
+    **_describe_item(ITEM, "", "an item's raster"),
+    **_describe_item(DRAFT, "draft_", "a raster that waits for a review", *DRAFT_CODES, scope=Scope.OPERATE),
     **_describe_layer(COLLECTION, "collection", "the items of a collection"),
     **_describe_layer("/search", "search", "the items that a search finds", "catalog.query"),
 }
@@ -170,7 +197,7 @@ def _complete(given: Schema, root: str, tag: str, known: dict[str, Mounted], cod
                 "summary": mounted.operation_id.replace("_", " ").capitalize(),
                 "description": mounted.about,
                 "responses": responses | {str(k): v for k, v in problems(*all_codes).items()},
-                "security": [{"key": [Scope.READ.value]}],
+                "security": [{"key": [mounted.scope.value]}],
             }
             paths.setdefault(root + path.rstrip("/"), {})[method] = operation
     return {"paths": paths, "components": document["components"]}

@@ -4,19 +4,13 @@ from datetime import timedelta
 from typing import Annotated
 from uuid import UUID
 
-from pydantic import ConfigDict, Field, SecretStr
+from pydantic import ConfigDict, Field
 
 from anabranch.contract.webhooks import DeliveryStatus, Format
-from anabranch.outbound.url import MAX_URL_CHARACTERS
+from anabranch.platform.notifications.fields import Retries, Secret, Timeout, Url
 from anabranch.platform.notifications.ports import DeliveryFilter, EndpointChange
-from anabranch.platform.notifications.webhooks import (
-    DEFAULT_TIMEOUT_SECONDS,
-    MAX_RETRIES,
-    MAX_TIMEOUT_SECONDS,
-    Callback,
-)
+from anabranch.platform.notifications.webhooks import DEFAULT_TIMEOUT_SECONDS, MAX_RETRIES, Callback
 from anabranch.strict_model import StrictModel
-from anabranch.webhook_signature import MAX_SECRET_CHARACTERS, MIN_SECRET_CHARACTERS
 
 __all__ = [
     "AddWebhookRequest",
@@ -31,23 +25,8 @@ __all__ = [
 LIMIT = "The size of the page."
 CURSOR = "The `next` of the previous page."
 EVENTS = "Names of events, beginnings of them (`job.*`), or `*` for all."
-TIMEOUT = "The deadline of a call, in seconds."
-RETRIES = "How many calls follow one that failed, over about a day."
-Url = Annotated[
-    str, Field(min_length=1, max_length=MAX_URL_CHARACTERS, description="A public address, http:// or https://.")
-]
-Secret = Annotated[
-    SecretStr,
-    Field(
-        min_length=MIN_SECRET_CHARACTERS,
-        max_length=MAX_SECRET_CHARACTERS,
-        description="What signs the messages: base64 after `whsec_`, or any text.",
-    ),
-]
 EventName = Annotated[str, Field(max_length=100, pattern=r"^(\*|[a-z_]+(\.[a-z_]+)*(\.\*)?)$")]
 Events = Annotated[list[EventName], Field(min_length=1, max_length=50, description=EVENTS)]
-Timeout = Annotated[int, Field(ge=1, le=MAX_TIMEOUT_SECONDS, description=TIMEOUT)]
-Retries = Annotated[int, Field(ge=0, le=MAX_RETRIES, description=RETRIES)]
 Description = Annotated[str, Field(max_length=1000, description="For people.")]
 Text = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f]+$")]
 

@@ -97,6 +97,12 @@ async def search_catalog(given: JsonBody, serving: CurrentServing) -> Response:
     return SubAppResponse(serving.stac, given)
 
 
+@router.get("/raster/previews/{path:path}", dependencies=[needs(Right.OPERATE)])
+async def draw_draft(serving: CurrentServing) -> Response:
+    """A tile, a picture or values of a raster that waits for a review."""
+    return SubAppResponse(serving.raster)
+
+
 @router.get("/raster/{path:path}", dependencies=[needs(Right.READ)])
 async def draw_raster(serving: CurrentServing) -> Response:
     """A tile, a preview or values of a published raster."""

@@ -10,13 +10,13 @@ from anabranch.cli.connection import connect
 from anabranch.cli.exit_codes import UsageError
 from anabranch.cli.jobs.parameters import read_parameters
 from anabranch.cli.terminal.options import Json
-from anabranch.cli.terminal.output import ago, format_time, print_line, print_list, print_result
+from anabranch.cli.terminal.output import ago, format_time, print_json, print_line, print_list, print_result
 from anabranch.contract.platform import Platform, Release
 
 __all__ = [
     "approve", "clear", "delete_asset", "list_approvals", "list_audit", "list_platforms", "list_releases",
-    "list_requests", "reject", "restore_asset", "resubmit", "retire_platform", "revoke", "rollback", "save_platform",
-    "show", "submit",
+    "list_requests", "preview", "reject", "restore_asset", "resubmit", "retire_platform", "revoke", "rollback",
+    "save_platform", "show", "submit",
 ]  # fmt: skip
 
 ReleaseName = Annotated[str, typer.Argument(metavar="RELEASE", help="The id of a release.")]
@@ -42,6 +42,8 @@ def submit(
         accepted = client.platform.submit(read_parameters([], order).values, shape=shape, dry_run=dry_run)
     said = f"{accepted.verdict}: release {accepted.release_id}, revision {accepted.revision}"
     print_result(accepted, said + (f", job {accepted.job_id[:12]}" if accepted.job_id else ""), json=json)
+    if not json and accepted.callback_secret:
+        print_line(f"callback secret {accepted.callback_secret}")
 
 
 def show(name: AnyName, json: Json = False) -> None:
@@ -66,6 +68,24 @@ def list_releases(
             asset_id=asset, approval_status=approval, processing_status=processing, refs=refs, latest=latest
         )
         _print_releases(list(islice(found, limit)), json=json)
+
+
+def preview(release: ReleaseName, json: Json = False) -> None:
+    """Show what a release that waits for its review would publish: items, report, warnings and links."""
+    with connect() as client:
+        found = client.platform.preview(release)
+    ids = ", ".join(one.item["id"] for one in found.items) or "items that it keeps in files"
+    print_result(found, f"job {found.job_id[:12]} would publish {ids} in {found.collection}", json=json)
+    if json:
+        return
+    for one in found.items:
+        print_json(one.item)
+        for name, href in one.links.items():
+            print_line(f"{name} {href}")
+    for about, value in (("warnings", found.warnings), ("report", found.report)):
+        if value:
+            print_line(about)
+            print_json(value)
 
 
 def list_approvals(limit: Limit = 100, json: Json = False) -> None:

@@ -25,7 +25,7 @@ MAX_RETRIES = 10
 
 @dataclass(frozen=True)
 class Callback:
-    """Who is called when a job ends."""
+    """Who is called when a job ends, or something happens to a release."""
 
     url: str
     secret: str
@@ -78,6 +78,10 @@ class Webhooks:
         read_secret(secret)
         changed = await self.store.rotate(platform, endpoint, self._sealer.seal(endpoint, secret), keep)
         return build(NewWebhook, changed, secret=secret)
+
+    def derive_secret(self, platform: str, url: str) -> str:
+        """The secret of a platform's callbacks to a URL, where none was given: it is the same each time."""
+        return make_secret(self._sealer.derive({"platform": platform, "url": url}))
 
     def seal(self, platform: str, callback: Callback, target: Target) -> JsonObject:
         """A callback as it is stored with a job. The same callback has the same id, so that it is stored once."""

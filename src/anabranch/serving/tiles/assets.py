@@ -1,20 +1,21 @@
 """Finds the rasters of published items, by collection, item and asset."""
 
 import copy
+import re
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from anabranch.adapters.postgres.store.published.files import PublishedFile
+from anabranch.adapters.postgres.store.published.files import PublishedFile, StoredFile
 from anabranch.canonical import encode
 from anabranch.contract.mosaic import DRAWN, MOSAIC_TYPE
 from anabranch.contract.published_links import address_of
 from anabranch.errors import NotFound
 from anabranch.serving.etags import tag_of
 from anabranch.serving.objects import Objects, Remote
-from anabranch.serving.published import FilesByItem, Published, mark_in_place
+from anabranch.serving.published import DraftFiles, FilesByItem, Published, mark_in_place
 from anabranch.serving.stac.pool import Catalog
 from anabranch.serving.tiles.mosaic.sources import MosaicSource, MosaicSources
 
@@ -22,6 +23,7 @@ __all__ = ["Assets", "Rasters"]
 
 GEOTIFF = "image/tiff"
 RASTERS = frozenset({GEOTIFF, MOSAIC_TYPE})
+OUR_FILE = re.compile(r"(silver|gold)://")
 FRESH_SECONDS = 5.0
 MAX_CACHED_ITEMS = 512
 
@@ -36,6 +38,7 @@ class Rasters:
     version: str = ""  # a hash of everything that a response about them depends on
     pins: Mapping[str, str] = field(default_factory=dict)  # the versions of those that lie where others write
     plain: tuple[str, ...] = ()  # assets that are not drawn
+    mosaics: MosaicSources | None = None  # those of what is not published
 
 
 class Assets:
@@ -74,7 +77,7 @@ class Assets:
             what = "raster" if name is None else f"raster {name}"
             raise NotFound("item.no_raster", f"item {item} has no {what}", remedy=f"Its rasters are: {known}.")
         if _media_type(rasters.assets[wanted]) == MOSAIC_TYPE:
-            return await self._mosaics.load(addresses[wanted])
+            return await (rasters.mosaics or self._mosaics).load(addresses[wanted])
         return await self._objects.locate(addresses[wanted], rasters.pins.get(wanted))
 
     async def find(self, collection: str, item: str) -> Rasters:
@@ -94,11 +97,16 @@ class Assets:
         files = FilesByItem(await self._published.find_all(addresses))
         return [self._read(item, files.find(f"{item['collection']}/{item['id']}")) for item in items]
 
+    def read_draft(self, item: Mapping[str, Any], files: Mapping[str, StoredFile]) -> Rasters:  # as above
+        """The rasters of an item that is not published, of these files by address; others are not opened."""
+        ours = {address: file for address, file in files.items() if OUR_FILE.match(address) and file.version is None}
+        return replace(_read(item, ours), mosaics=MosaicSources(DraftFiles(ours), self._objects))
+
     def _read(self, item: Mapping[str, Any], published: Mapping[str, PublishedFile]) -> Rasters:  # as above
         return _read(item if self._draws_in_place else mark_in_place(item, published), published)
 
 
-def _read(item: Mapping[str, Any], published: Mapping[str, PublishedFile]) -> Rasters:  # as above
+def _read(item: Mapping[str, Any], published: Mapping[str, StoredFile]) -> Rasters:  # as above
     # Other programs may write items: only published files are opened.
     addresses = {name: address for name, address in rasters_of(item).items() if address in published}
     assets = {name: item["assets"][name] for name in addresses}

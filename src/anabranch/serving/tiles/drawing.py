@@ -1,5 +1,8 @@
 """Draws an item by its render hints or its statistics, where the caller gives no options; values never change."""
 
+from typing import Annotated
+
+from fastapi import Query as QueryParameter
 from fastapi import Request
 from titiler.core.dependencies import DefaultDependency
 
@@ -9,7 +12,12 @@ from anabranch.serving.tiles.render_hints import STYLE_PARAMETERS, RenderHints, 
 from anabranch.serving.tiles.rescale import RescaleRanges, ranges_of, wanted_of
 from anabranch.serving.tiles.tagged_route import CHECKSUM, Query, TaggedRoute, add_missing, is_drawn
 
-__all__ = ["DrawnRoute", "Purpose", "assets_of", "rasters_of_request"]
+__all__ = ["AssetName", "DrawnRoute", "Purpose", "assets_of", "rasters_of_request"]
+
+AssetName = Annotated[
+    str | None,
+    QueryParameter(description="A GeoTIFF or mosaic of the item; by default the first with the role data."),
+]
 
 
 class DrawnRoute(TaggedRoute):

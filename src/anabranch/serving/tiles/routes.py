@@ -11,13 +11,15 @@ from rasterio.errors import RasterioError
 from rio_tiler.errors import PointOutsideBounds, RioTilerError, TileOutsideBounds
 from starlette.types import ASGIApp
 
+from anabranch.drafts import Drafts
 from anabranch.errors import AnabranchError, InputError, NotFound
 from anabranch.serving.application import make_application
 from anabranch.serving.concurrency import ConcurrencyLimit
 from anabranch.serving.errors import Translate, raise_errors
 from anabranch.serving.objects import Remote
 from anabranch.serving.tiles.assets import Assets
-from anabranch.serving.tiles.drawing import DrawnRoute, Purpose, assets_of, rasters_of_request
+from anabranch.serving.tiles.drafts import DRAFT_PREFIX, DraftRoute, find_draft
+from anabranch.serving.tiles.drawing import AssetName, DrawnRoute, Purpose, assets_of, rasters_of_request
 from anabranch.serving.tiles.drivers import check_drivers
 from anabranch.serving.tiles.layers.items import LayerItems
 from anabranch.serving.tiles.layers.picture import LayerPictures
@@ -36,14 +38,15 @@ PREFIX = "/collections/{collection_id}/items/{item_id}"
 KINDS = ("info", "statistics", "tile", "tilejson", "point", "preview")
 
 
-def make_raster(assets: Assets, layers: LayerItems) -> ASGIApp:
-    """The application; it opens only the rasters of these assets, and of these items."""
+def make_raster(assets: Assets, layers: LayerItems, drafts: Drafts) -> ASGIApp:
+    """The application; it opens only the rasters of these assets, of these items, and of these drafts."""
     check_drivers()
     return_freed_memory()
     app = _application()
     app.state.assets = assets
     app.state.stretches = RescaleRanges()
     app.state.layers = layers
+    app.state.drafts = drafts
     app.state.pictures = LayerPictures(assets, app.state.stretches)
     return ConcurrencyLimit(raise_errors(app, TRANSLATIONS), max(2, os.cpu_count() or 2))
 
@@ -57,6 +60,8 @@ def _application() -> FastAPI:
     app = make_application("Anabranch rasters")
     items = make_router(PREFIX, KINDS, route=DrawnRoute, path=_path, reader=open_reader, purpose=Purpose)
     app.include_router(items, prefix=PREFIX)
+    drafts = make_router(DRAFT_PREFIX, KINDS, route=DraftRoute, path=find_draft, reader=open_reader, purpose=Purpose)
+    app.include_router(drafts, prefix=DRAFT_PREFIX)
     for prefix, path in LAYERS.items():
         app.include_router(make_layer_router(prefix, path), prefix=prefix)
     return app
@@ -66,9 +71,7 @@ async def _path(
     request: Request,
     collection_id: Annotated[str, FromPath(description="The id of a collection.")],  # noqa: ARG001  # as checksum
     item_id: Annotated[str, FromPath(description="The id of an item of it.")],
-    asset: Annotated[
-        str | None, Query(description="A GeoTIFF or mosaic of the item; by default the first with the role data.")
-    ] = None,
+    asset: AssetName = None,
     checksum: Annotated[  # noqa: ARG001  # the route reads it
         str | None,
         Query(description="As in the tile URLs of tilejson.json; with it, the response can be cached forever."),

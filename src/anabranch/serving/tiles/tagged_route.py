@@ -52,6 +52,11 @@ class TaggedRoute(APIRoute, ABC):
     async def complete(self, request: Request) -> Query:
         """The query with which the route's own handler is called."""
 
+    def cache_control(self, request: Request, version: str) -> str:
+        """A URL with the checksum never changes its content; others may, when something is published again."""
+        for_good = request.query_params.get(CHECKSUM) == version and request.scope["route"].name != "tilejson"
+        return cache_control(keyed=request.scope["state"]["keyed"], for_good=for_good)
+
     def get_route_handler(self) -> Handler:
         """The route's own handler, called with the completed query."""
         handle = super().get_route_handler()
@@ -61,7 +66,7 @@ class TaggedRoute(APIRoute, ABC):
             subject = await self.find(request)
             request = Request({**request.scope, self.subject_key: subject}, request.receive)
             tag = tag_of(subject.version, str(request.url))
-            headers = {"ETag": tag, "Cache-Control": _cache_control(request, subject.version)}
+            headers = {"ETag": tag, "Cache-Control": self.cache_control(request, subject.version)}
             known = request.headers.get("If-None-Match", "")
             if known.strip() != "*" and has(known, tag):
                 return Response(status_code=304, headers=headers)
@@ -105,9 +110,3 @@ def _without_crs(endpoint: Callable[..., Any]) -> Callable[..., Any]:
     ]
     endpoint.__signature__ = given.replace(parameters=known)  # type: ignore[attr-defined]  # what inspect looks at first
     return endpoint
-
-
-def _cache_control(request: Request, version: str) -> str:
-    """A URL with the checksum never changes its content; others may, when something is published again."""
-    for_good = request.query_params.get(CHECKSUM) == version and request.scope["route"].name != "tilejson"
-    return cache_control(keyed=request.scope["state"]["keyed"], for_good=for_good)

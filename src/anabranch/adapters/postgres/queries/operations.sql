@@ -58,6 +58,7 @@ select (select coalesce(jsonb_object_agg(o.state, o.jobs), '{}')
        (select coalesce(extract(epoch from app.now() - min(x.made_at))::float, 0)
           from (select r.made_at from app.rights r where r.session is null
                  order by coalesce(r.taken_until, r.made_at) limit 1000) x) as oldest_right_seconds,
+       (select to_jsonb(w) from app.measure_deliveries() w) as deliveries,
        pg_catalog.pg_database_size(current_database()) as database_bytes,
        (select coalesce(sum(d.numbackends), 0)::integer from pg_catalog.pg_stat_database d
          where d.datname = current_database()) as connections,

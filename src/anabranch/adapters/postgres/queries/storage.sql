@@ -87,7 +87,8 @@ select found.output ->> 'name' as name, found.output ->> 'href' as address,
   from app.jobs j
   join app.lanes l on l.job = j.id and not l.superseded
   join app.outcomes o on o.lane = l.id and o.outcome = 'completed'
- cross join lateral jsonb_path_query(o.result, '$.outputs[*]', '{}', true) found(output)
+ cross join unnest('{$.outputs[*],$.item.outputs[*],$.items[*].outputs[*]}'::jsonpath[]) place(path)
+ cross join lateral jsonb_path_query(o.result, place.path, '{}', true) found(output)
  where j.id = %(job)s
    and found.output @> jsonb_build_object('name', %(file)s::text)
    and found.output @? '$ ? (@.href like_regex "^(silver|gold)://" && @.media_type.type() == "string"

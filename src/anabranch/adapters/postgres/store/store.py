@@ -184,6 +184,24 @@ class PostgresStore:
         (row,) = await self._submit("submit_release", [submission], session, encode(order), dry_run)
         return SubmittedRelease.of(row)
 
+    async def is_in_review(self, job_id: str) -> bool:
+        """Whether a job waits at a gate for an answer."""
+        return bool(await self._value("is_in_review", job_id))
+
+    async def draft_features(
+        self, job_id: str, tables: Sequence[str], after: int, limit: int, size: int
+    ) -> list[tuple[int, str]]:
+        """Features of tables that a job loaded and nothing shows yet, with their ids, after one of them."""
+        rows = await self._database.call("draft_features", job_id, list(tables), after, limit, size)
+        return [(row["gid"], row["feature"]) for row in rows]
+
+    async def draft_tile(
+        self, job_id: str, tables: Sequence[str], layer: str, tile: tuple[int, int, int], limit: int
+    ) -> bytes | None:
+        """A vector tile of such tables; None where there are none."""
+        drawn = await self._value("draft_tile", job_id, list(tables), layer, *tile, limit)
+        return None if drawn is None else bytes(drawn)
+
     async def _submit(
         self, function: str, submissions: Sequence[Submission], session: SessionId, *more: object
     ) -> list[DictRow]:

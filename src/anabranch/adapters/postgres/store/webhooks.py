@@ -161,7 +161,7 @@ class PostgresWebhooks:
         rows = await self._database.call("list_deliveries", platform, delivery, None, None, None, None, None, 1)
         if not rows:
             raise _no_delivery(delivery)
-        calls = await self._database.call("list_webhook_attempts", delivery)
+        calls = await self._database.call("list_webhook_attempts", delivery, platform)
         return DeliveryDetail(**_delivery(rows[0]), calls=tuple(DeliveryAttempt(**call) for call in calls))
 
     async def replay_one(self, platform: str | None, delivery: int) -> DeliveryDetail:

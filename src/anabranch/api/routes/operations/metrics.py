@@ -58,6 +58,10 @@ def _database_samples(gauges: Gauges | AnabranchError) -> Iterator[Sample]:
         yield Sample("anabranch_queue_workers", {"queue": queue}, workers)
     yield Sample("anabranch_rights_untaken", {}, gauges.untaken_rights)
     yield Sample("anabranch_rights_oldest_seconds", {}, gauges.oldest_right_seconds)
+    for status in ("waiting", "dead"):
+        yield Sample("anabranch_webhook_deliveries", {"status": status}, gauges.deliveries[status])
+    yield Sample("anabranch_webhook_deliveries_oldest_seconds", {}, gauges.deliveries["oldest_seconds"])
+    yield Sample("anabranch_webhook_breakers_open", {}, gauges.deliveries["open_breakers"])
     yield Sample("anabranch_database_bytes", {}, gauges.database_bytes)
     yield Sample("anabranch_database_connections", {}, gauges.connections)
     yield Sample("anabranch_database_connections_limit", {}, gauges.max_connections)

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from anabranch.contract.mosaic import MosaicDocument, StoredFile
 from anabranch.errors import AnabranchError
 from anabranch.serving.objects import Objects, Remote
-from anabranch.serving.published import Published
+from anabranch.serving.published import FindsFiles
 
 __all__ = ["MosaicSource", "MosaicSources"]
 
@@ -32,7 +32,7 @@ class MosaicSource:
 class MosaicSources:
     """Caches documents; the content of an address never changes."""
 
-    def __init__(self, published: Published, objects: Objects) -> None:
+    def __init__(self, published: FindsFiles, objects: Objects) -> None:
         """The cache is empty."""
         self._published = published
         self._objects = objects

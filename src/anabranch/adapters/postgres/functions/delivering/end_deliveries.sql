@@ -8,6 +8,7 @@ declare
     _ended bigint[];
 begin
     perform app.assert_read_committed();
+    perform app.see('*');
     perform app.lock_deliveries();
     select array_agg(d.id) into _ours
       from jsonb_to_recordset(_calls) as c(id bigint)
@@ -15,8 +16,8 @@ begin
     if _ours is null then
         return 0;
     end if;
-    insert into app.webhook_attempts (delivery, attempt, at, seconds, status, error, response)
-    select d.id, d.attempts + 1, app.now() - make_interval(secs => c.seconds), c.seconds, c.status, c.error, c.response
+    insert into app.webhook_attempts (delivery, platform, attempt, at, seconds, status, error, response)
+    select d.id, d.platform, d.attempts + 1, app.now() - make_interval(secs => c.seconds), c.seconds, c.status, c.error, c.response
       from jsonb_to_recordset(_calls) as c(id bigint, seconds real, status integer, error text, response text)
       join app.webhook_deliveries d on d.id = c.id
      where d.id = any(_ours);

@@ -7,6 +7,7 @@ declare
     _again bigint[];
 begin
     perform app.assert_read_committed();
+    perform app.see(coalesce(_platform, '*'));
     perform app.lock_deliveries();
     select array_agg(x.id) into _again
       from (select d.id from app.webhook_deliveries d

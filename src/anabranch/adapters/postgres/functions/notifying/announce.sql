@@ -7,24 +7,26 @@ create function app.announce(
     _only uuid[] default null
 ) returns integer language plpgsql as $$
 declare
+    _before constant text := coalesce(current_setting('anabranch.platform', true), '');
     _wanted uuid[];
     _message uuid := gen_random_uuid();
 begin
+    perform app.see('*');
     select array_agg(e.id order by e.number) into _wanted
       from app.webhook_endpoints e
       join (select x.id from app.webhook_endpoints x where _only is null and x.listed and x.platform = _platform
              union select c.endpoint from app.webhook_callbacks c where _only is null and c.subject = any(_subject || _for)
              union select unnest(_only)) candidate using (id)
      where e.active and (_event = 'webhook.test' or app.wants_event(e.events, _event));
-    if _wanted is null then
-        return 0;
+    if _wanted is not null then
+        insert into app.webhook_messages (id, platform, subject, event, data, correlation_id, made_at)
+        values (_message, _platform, _subject, _event, _data, _correlation_id, app.now());
+        insert into app.webhook_deliveries (message, endpoint, platform, subject, state, due_at, give_up_at)
+        select _message, w.endpoint, _platform, _subject, 'pending', app.now(), app.now() + interval '1 day'
+          from unnest(_wanted) with ordinality as w(endpoint, place) order by w.place;
+        perform app.ring_deliverer();
     end if;
-    insert into app.webhook_messages (id, platform, subject, event, data, correlation_id, made_at)
-    values (_message, _platform, _subject, _event, _data, _correlation_id, app.now());
-    insert into app.webhook_deliveries (message, endpoint, subject, state, due_at, give_up_at)
-    select _message, w.endpoint, _subject, 'pending', app.now(), app.now() + interval '1 day'
-      from unnest(_wanted) with ordinality as w(endpoint, place) order by w.place;
-    perform app.ring_deliverer();
-    return cardinality(_wanted);
+    perform app.see(_before);
+    return coalesce(cardinality(_wanted), 0);
 end;
 $$;

@@ -5,6 +5,7 @@ create function app.change_endpoint(
     _description text, _active boolean, _timeout_seconds integer, _retries integer
 ) returns boolean language plpgsql as $$
 begin
+    perform app.see(coalesce(_platform, '*'));
     update app.webhook_endpoints e
        set url = coalesce(_url, e.url), authority = coalesce(_authority, e.authority),
            events = coalesce(_events, e.events), format = coalesce(_format, e.format),

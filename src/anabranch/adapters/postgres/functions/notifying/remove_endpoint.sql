@@ -3,6 +3,7 @@ create function app.remove_endpoint(_platform text, _id uuid) returns boolean la
 declare
     _messages uuid[];
 begin
+    perform app.see(coalesce(_platform, '*'));
     perform app.lock_deliveries();
     perform from app.webhook_endpoints e
       where e.id = _id and e.listed and e.platform = coalesce(_platform, e.platform) for update;

@@ -8,21 +8,7 @@ begin
     values (app.now(), _platform, _actor, _action, _asset_id, _release_id, _revision, _reason, coalesce(_data, '{}'),
             _correlation_id);
     if _action like 'release.%' then
-        perform app.announce(
-            _platform, _asset_id, _action,
-            jsonb_strip_nulls(jsonb_build_object(
-                'asset_id', _asset_id, 'release_id', _release_id, 'revision', _revision, 'refs', a.refs, 'version', x.version,
-                'job_id', v.job_id, 'processing_status', v.processing_status, 'approval_status', v.approval_status,
-                'actor', _actor, 'reason', _reason, 'error', v.error,
-                'result_url', '/api/platform/status/' || _release_id)),
-            _correlation_id, case when v.job_id is null then '{}' else array[v.job_id] end)
-           from app.releases x
-           join app.assets a using (asset_id)
-           left join lateral (
-                select * from app.revisions v
-                 where v.release_id = x.release_id and (_revision is null or v.revision = _revision)
-                 order by v.revision desc limit 1) v on true
-          where x.release_id = _release_id;
+        perform app.announce_release(_release_id, _revision, _action, _actor, _reason, _correlation_id);
     end if;
 end;
 $$;

@@ -2,10 +2,12 @@
 -- app.judge_submission says. Two at once for one asset wait for each other, so that ordinals rise without gaps, and one asset
 -- has one unresolved release (P3). An overwrite cancels what the release still waits for. _order: {platform, asset_id,
 -- release_id, refs, version, data_type, collection, item_id, title, description, tags, clearance, approval_required,
--- order_hash, overwrite, reprocess, body, actor, correlation_id}; the arguments before it are those of app.submit_batch, for
--- one job. Besides what app.judge_submission says: `full` (the platform has as many unresolved releases as it may have),
--- `owner` (the collection is another's), `clearance` (an order does not let more people read what is there). _dry_run: nothing
--- is written. Without a verdict that makes something, request and job are those before, if any.
+-- order_hash, overwrite, reprocess, again, body, actor, correlation_id}; the arguments before it are those of
+-- app.submit_batch, for one job. Besides what app.judge_submission says: `full` (the platform has as many unresolved releases
+-- as it may have), `owner` (the collection is another's), `clearance` (an order does not let more people read what is there).
+-- _dry_run: nothing is written. Without a verdict that makes something, request and job are those before, if any; the
+-- callbacks of the job are theirs, too, and those that are new to it are called at once for what has happened. again: the
+-- callbacks of the revision before are those of the next one.
 create function app.submit_release(_session bigint, _workflows jsonb, _submissions jsonb, _order jsonb, _dry_run boolean)
 returns table (
     verdict text, request_id uuid, revision integer, job_id text, state app.job_state, rights bigint[]
@@ -14,12 +16,14 @@ declare
     _o record;
     _judged record;
     _release record;
+    _callbacks constant jsonb := _submissions #> '{0,callbacks}';
+    _new uuid[];
 begin
     perform app.assert_read_committed();
     select x.* into _o from jsonb_to_record(_order) x(
         platform text, asset_id text, release_id text, refs jsonb, version text, data_type text, collection text, item_id text,
         title text, description text, tags text[], clearance app.clearance, approval_required boolean, order_hash text,
-        overwrite boolean, reprocess boolean, body jsonb, actor text, correlation_id text);
+        overwrite boolean, reprocess boolean, again boolean, body jsonb, actor text, correlation_id text);
     perform app.see(_o.platform);
     if not _dry_run then
         insert into app.assets (asset_id, platform, refs, title, description, tags, made_by, made_at)
@@ -39,6 +43,18 @@ begin
         when _judged.verdict in ('create', 'next') and app.is_full(_o.platform, _o.release_id) then 'full'
         else _judged.verdict end;
     revision := case verdict when 'create' then 1 when 'next' then _judged.newest + 1 else _judged.newest end;
+    if verdict = 'same' and not _dry_run and _callbacks is not null then
+        perform from app.jobs j where j.job_id = _judged.job_id for no key update;  -- its revision moves on after this
+        _new := app.add_callbacks(_judged.job_id, _o.platform, _callbacks, _o.actor);
+        perform app.announce_release(
+                    _o.release_id, v.revision,
+                    case v.approval_status when 'approved' then 'release.approved' else 'release.processed' end,
+                    case v.approval_status when 'approved' then v.decided_by else 'job ' || v.job_id end, v.reason,
+                    _o.correlation_id, _new)
+           from app.revisions v
+          where v.release_id = _o.release_id and v.revision = _judged.newest and v.processing_status = 'completed'
+            and cardinality(_new) > 0;
+    end if;
     if _dry_run or verdict not in ('create', 'next') then
         return query
         select verdict, r.request_id, submit_release.revision, case when verdict = 'same' then _judged.job_id end, j.state, rights
@@ -72,6 +88,11 @@ begin
       from app.submit_batch(_session, _workflows, _submissions) s;
     update app.revisions r set job_id = submit_release.job_id
      where r.release_id = _o.release_id and r.revision = submit_release.revision;
+    insert into app.webhook_callbacks (subject, endpoint, platform)
+    select submit_release.job_id, c.endpoint, c.platform
+      from app.revisions r join app.webhook_callbacks c on c.subject = r.job_id
+     where _o.again and r.release_id = _o.release_id and r.revision = _judged.newest
+    on conflict do nothing;
     insert into app.requests (platform, asset_id, release_id, revision, body, made_by, correlation_id, made_at)
     values (_o.platform, _o.asset_id, _o.release_id, submit_release.revision, _o.body, _o.actor, _o.correlation_id, app.now())
     returning requests.request_id into submit_release.request_id;

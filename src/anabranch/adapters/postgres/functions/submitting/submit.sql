@@ -58,7 +58,7 @@ begin
         values (encode(sha256(convert_to(_head || _ordinal || _tail, 'UTF8')), 'hex'), _identity, _ordinal, _scope,
                 coalesce((select p.platform from app.jobs p where p.id = _parent), _scope), _workflow, _hash, _parameters,
                 _priority, 'pending', 0, _correlation_id, 1, app.now(), _parent,
-                exists (select from app.webhook_endpoints e where e.listed and e.active and e.platform = _scope))
+                _parent is null and app.has_endpoints(_scope))
         on conflict do nothing
         returning id into _job;
         exit when _job is not null;

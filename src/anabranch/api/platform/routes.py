@@ -1,39 +1,49 @@
 """Orders of partner systems, their assets and releases, and decisions on them."""
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated
 
 import structlog
-from fastapi import APIRouter, Depends, Path, Query, Response
-from pydantic import Field, ValidationError
+from fastapi import APIRouter, Depends, Query, Response
+from pydantic import ValidationError
 
 from anabranch.access import Scope
 from anabranch.api.answers.build import build_page
-from anabranch.api.answers.errors import InvalidRequest
+from anabranch.api.answers.errors import InvalidRequest, Mistake, list_mistakes
+from anabranch.api.callbacks import move_order_callback
 from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway, needs
 from anabranch.api.openapi.declare import BODY_CODES, SUBMIT_CODES, Responses, body, problems, takes
 from anabranch.api.paths import PlatformId
+from anabranch.api.platform.requests import (
+    AnyId,
+    AssetId,
+    AuditQuery,
+    BatchRequest,
+    ClearanceRequest,
+    DecisionRequest,
+    DryRunQuery,
+    PageQuery,
+    PlatformRequest,
+    ReasonRequest,
+    ReleaseId,
+    ReleasesQuery,
+    RequestsQuery,
+    RollbackReleaseRequest,
+)
 from anabranch.api.requests.body import JsonBody, check_body
-from anabranch.api.requests.models import LIMIT_DESCRIPTION
 from anabranch.contract.answer import Page
 from anabranch.contract.platform import Accepted, AuditEntry, Decision, Platform, Release, WorkOrder
 from anabranch.errors import AnabranchError, NotFound
 from anabranch.gateway import Gateway
-from anabranch.platform.orders import MAX_BATCH, PlatformOrder
+from anabranch.platform.orders import InvalidOrder, PlatformOrder
 from anabranch.platform.translators import find_translator
 from anabranch.release_actions import ALL_PLATFORMS, ActionBy, Subject, build_release
-from anabranch.strict_model import StrictModel
 
-__all__ = ["router"]
+__all__ = ["router", "sight_of"]
 
 log = structlog.get_logger()
 router = APIRouter(prefix="/api", tags=["platform"])
 
-HASH = r"^[0-9a-f]{32}$"
-ID = r"^[0-9a-f-]{32,64}$"
-AssetId = Annotated[str, Path(pattern=HASH, description="The id of an asset.")]
-ReleaseId = Annotated[str, Path(pattern=HASH, description="The id of a release.")]
-AnyId = Annotated[str, Path(pattern=ID, description="The id of a request, an asset, a release or a job.")]
 ORDER_CODES = (
     *BODY_CODES,
     *SUBMIT_CODES,
@@ -63,93 +73,6 @@ DECIDE_CODES = (
 ACCEPTED: Responses = {200: {"model": Accepted, "description": "A dry run, or an order that was accepted before"}}
 
 
-class DryRunQuery(StrictModel):
-    """Whether to do it."""
-
-    dry_run: bool = Field(False, description="Show what would be done.")
-
-
-class ReasonRequest(StrictModel):
-    """Why it is done."""
-
-    reason: Annotated[str, Field(max_length=1000)] | None = None
-
-
-class DecisionRequest(ReasonRequest):
-    """Why it is decided so, and on which revision."""
-
-    revision: int | None = Field(None, ge=1, lt=2**31, description="The one that was reviewed; without it, the newest.")
-
-
-class RollbackReleaseRequest(ReasonRequest):
-    """What to show again."""
-
-    number: int | None = Field(None, ge=1, lt=2**31, description="Of a publication; without it, the one before.")
-
-
-class ClearanceRequest(ReasonRequest):
-    """Who may read a release."""
-
-    clearance: Literal["uncleared", "internal", "public"]
-
-
-class BatchRequest(ReasonRequest):
-    """An action on several releases, each by itself."""
-
-    action: Literal["approve", "reject", "revoke"]
-    release_ids: list[Annotated[str, Field(pattern=HASH)]] = Field(min_length=1, max_length=MAX_BATCH)
-
-
-class PlatformRequest(StrictModel):
-    """A platform to make or change."""
-
-    title: Annotated[str, Field(min_length=1, max_length=200)]
-    required_refs: list[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]] = Field(min_length=1, max_length=10)
-    optional_refs: list[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]] = Field(default_factory=list)
-    version_ref: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")] | None = None
-    workflows: dict[Literal["raster", "vector"], str] = Field(min_length=1)
-    approval: Literal["none", "one_approver", "other_approver"] = "one_approver"
-    callback_hosts: list[Annotated[str, Field(max_length=255)]] = Field(default_factory=list, max_length=50)
-    max_unresolved: int | None = Field(None, ge=1, lt=2**31)
-
-
-class PageQuery(StrictModel):
-    """Where a page begins, and its size."""
-
-    limit: int = Field(50, ge=1, le=500, description=LIMIT_DESCRIPTION)
-    before: int | None = Field(None, ge=1, lt=2**63, description="The cursor of the page before.")
-
-
-class ReleasesQuery(PageQuery):
-    """Which releases to list."""
-
-    asset_id: Annotated[str, Field(pattern=HASH)] | None = None
-    processing_status: Literal["queued", "processing", "completed", "failed"] | None = None
-    approval_status: Literal["pending_review", "approved", "rejected", "revoked", "expired"] | None = None
-    latest: bool = Field(False, description="Only the newest published release of each asset.")
-    ref: list[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*=.+$", max_length=250)]] = Field(
-        default_factory=list, description="`NAME=VALUE` of a reference; may be repeated."
-    )
-
-    def wanted(self) -> dict[str, Any]:  # JSON
-        """The filter."""
-        said = self.model_dump(include={"asset_id", "processing_status", "approval_status"}, exclude_none=True)
-        refs = dict(pair.split("=", 1) for pair in self.ref)
-        return {**said, **({"refs": refs} if refs else {}), **({"latest": True} if self.latest else {})}
-
-
-class AuditQuery(PageQuery):
-    """Which lines of the audit to list."""
-
-    asset_id: Annotated[str, Field(pattern=HASH)] | None = None
-
-
-class RequestsQuery(PageQuery):
-    """Which requests to list."""
-
-    release_id: Annotated[str, Field(pattern=HASH)] | None = None
-
-
 def sight_of(caller: Caller) -> str:
     """What a caller sees of platforms: their own; an admin all of them (S1)."""
     return ALL_PLATFORMS if caller.sees is None else caller.platform
@@ -176,9 +99,27 @@ class Target:
 CurrentRelease = Annotated[Target, Depends()]
 
 
-async def accept(order: PlatformOrder, caller: Caller, gateway: Gateway, response: Response, dry_run: bool) -> Accepted:
+PLACES = {
+    "platform.references": "body.refs",
+    "platform.data_type": "body.data_type",
+    "platform.no_gate": "body.approval",
+    "outbound.url": "body.callback_url",
+}
+
+
+async def accept(
+    order: PlatformOrder, caller: Caller, gateway: Gateway, response: Response, dry_run: bool, *, again: bool = False
+) -> Accepted:
     """Accept an order, and answer 200 where nothing was made."""
-    accepted = await gateway.releases.submit(order, acting(caller), dry_run=dry_run)
+    try:
+        accepted = await gateway.releases.submit(order, acting(caller), dry_run=dry_run, again=again)
+    except InvalidOrder as error:
+        raise InvalidRequest([
+            mistake
+            for one in error.errors
+            for mistake in list_mistakes(one)
+            or [Mistake(where=PLACES.get(one.code, "body"), detail=one.message)]
+        ]) from error  # fmt: skip
     if dry_run or accepted.verdict == "same":
         response.status_code = 200
     log.info("order.accepted", release=accepted.release_id, verdict=accepted.verdict, job=accepted.job_id)
@@ -207,7 +148,8 @@ async def submit_order(
     query: Annotated[DryRunQuery, Query()],
 ) -> Accepted:
     """Accept a work order: it becomes a release of an asset, and a job. The same order is the same release and job."""
-    return await accept(check_body(PlatformOrder, given), caller, gateway, response, query.dry_run)
+    order = check_body(PlatformOrder, move_order_callback(given))
+    return await accept(order, caller, gateway, response, query.dry_run)
 
 
 @router.post(
@@ -231,7 +173,8 @@ async def submit_translated_order(
         translated = find_translator(platform)(given)
     except ValidationError as error:
         raise InvalidRequest.of(error, "body") from error
-    return await accept(check_body(PlatformOrder, dict(translated)), caller, gateway, response, query.dry_run)
+    order = check_body(PlatformOrder, move_order_callback(translated))
+    return await accept(order, caller, gateway, response, query.dry_run)
 
 
 @router.get("/platform/status/{id}", dependencies=[needs(Scope.READ)], responses=problems(*MISSING))
@@ -380,8 +323,8 @@ async def resubmit_release(target: CurrentRelease, response: Response) -> Accept
     orders = await releases.platforms.requests(sight_of(target.caller), limit=1, release_id=target.release_id)
     if not orders:
         raise NotFound("release.not_found", f"there is no release {target.release_id!r}")
-    again = PlatformOrder.model_validate(orders[0][1].body)
-    return await accept(again, target.caller, target.gateway, response, dry_run=False)
+    order = PlatformOrder.model_validate(orders[0][1].body)
+    return await accept(order, target.caller, target.gateway, response, dry_run=False, again=True)
 
 
 @router.post("/platform/releases", dependencies=[needs(Scope.OPERATE)], **takes(BatchRequest))

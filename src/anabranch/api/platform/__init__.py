@@ -1,0 +1,1 @@
+"""Platforms over HTTP: orders, releases, decisions, and previews for those who decide."""

@@ -1,0 +1,120 @@
+"""Path and query parameters and bodies of requests about platforms."""
+
+from typing import Annotated, Any, Literal
+
+from fastapi import Path
+from pydantic import Field
+
+from anabranch.api.requests.models import LIMIT_DESCRIPTION
+from anabranch.platform.orders import MAX_BATCH
+from anabranch.strict_model import StrictModel
+
+__all__ = [
+    "AnyId",
+    "AssetId",
+    "AuditQuery",
+    "BatchRequest",
+    "ClearanceRequest",
+    "DecisionRequest",
+    "DryRunQuery",
+    "PageQuery",
+    "PlatformRequest",
+    "ReasonRequest",
+    "ReleaseId",
+    "ReleasesQuery",
+    "RequestsQuery",
+    "RollbackReleaseRequest",
+]
+
+HASH = r"^[0-9a-f]{32}$"
+ID = r"^[0-9a-f-]{32,64}$"
+AssetId = Annotated[str, Path(pattern=HASH, description="The id of an asset.")]
+ReleaseId = Annotated[str, Path(pattern=HASH, description="The id of a release.")]
+AnyId = Annotated[str, Path(pattern=ID, description="The id of a request, an asset, a release or a job.")]
+
+
+class DryRunQuery(StrictModel):
+    """Whether to do it."""
+
+    dry_run: bool = Field(False, description="Show what would be done.")
+
+
+class ReasonRequest(StrictModel):
+    """Why it is done."""
+
+    reason: Annotated[str, Field(max_length=1000)] | None = None
+
+
+class DecisionRequest(ReasonRequest):
+    """Why it is decided so, and on which revision."""
+
+    revision: int | None = Field(None, ge=1, lt=2**31, description="The one that was reviewed; without it, the newest.")
+
+
+class RollbackReleaseRequest(ReasonRequest):
+    """What to show again."""
+
+    number: int | None = Field(None, ge=1, lt=2**31, description="Of a publication; without it, the one before.")
+
+
+class ClearanceRequest(ReasonRequest):
+    """Who may read a release."""
+
+    clearance: Literal["uncleared", "internal", "public"]
+
+
+class BatchRequest(ReasonRequest):
+    """An action on several releases, each by itself."""
+
+    action: Literal["approve", "reject", "revoke"]
+    release_ids: list[Annotated[str, Field(pattern=HASH)]] = Field(min_length=1, max_length=MAX_BATCH)
+
+
+class PlatformRequest(StrictModel):
+    """A platform to make or change."""
+
+    title: Annotated[str, Field(min_length=1, max_length=200)]
+    required_refs: list[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]] = Field(min_length=1, max_length=10)
+    optional_refs: list[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]] = Field(default_factory=list)
+    version_ref: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")] | None = None
+    workflows: dict[Literal["raster", "vector"], str] = Field(min_length=1)
+    approval: Literal["none", "one_approver", "other_approver"] = "one_approver"
+    callback_hosts: list[Annotated[str, Field(max_length=255)]] = Field(default_factory=list, max_length=50)
+    max_unresolved: int | None = Field(None, ge=1, lt=2**31)
+
+
+class PageQuery(StrictModel):
+    """Where a page begins, and its size."""
+
+    limit: int = Field(50, ge=1, le=500, description=LIMIT_DESCRIPTION)
+    before: int | None = Field(None, ge=1, lt=2**63, description="The cursor of the page before.")
+
+
+class ReleasesQuery(PageQuery):
+    """Which releases to list."""
+
+    asset_id: Annotated[str, Field(pattern=HASH)] | None = None
+    processing_status: Literal["queued", "processing", "completed", "failed"] | None = None
+    approval_status: Literal["pending_review", "approved", "rejected", "revoked", "expired"] | None = None
+    latest: bool = Field(False, description="Only the newest published release of each asset.")
+    ref: list[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*=.+$", max_length=250)]] = Field(
+        default_factory=list, description="`NAME=VALUE` of a reference; may be repeated."
+    )
+
+    def wanted(self) -> dict[str, Any]:  # JSON
+        """The filter."""
+        said = self.model_dump(include={"asset_id", "processing_status", "approval_status"}, exclude_none=True)
+        refs = dict(pair.split("=", 1) for pair in self.ref)
+        return {**said, **({"refs": refs} if refs else {}), **({"latest": True} if self.latest else {})}
+
+
+class AuditQuery(PageQuery):
+    """Which lines of the audit to list."""
+
+    asset_id: Annotated[str, Field(pattern=HASH)] | None = None
+
+
+class RequestsQuery(PageQuery):
+    """Which requests to list."""
+
+    release_id: Annotated[str, Field(pattern=HASH)] | None = None
