@@ -70,7 +70,7 @@ def order(collection: str, *, again: bool = False, **wishes: Json) -> Order:
     given: dict[str, Json] = {"collection": collection}
     given |= {} if SOURCES & set(wishes) else {"folder": "bronze://set"}
     return Order(
-        "process_raster_collection", given | wishes, scope="test", by="test", correlation_id="test", rerun=again
+        "process_raster_collection", given | wishes, scope="default", by="test", correlation_id="test", rerun=again
     )
 
 
