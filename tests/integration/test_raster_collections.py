@@ -147,8 +147,9 @@ async def test_ids_of_other_owners_are_found_before_any_file_is_read(stack: Stac
     for number, name in enumerate(("a.tif", "b.tif")):
         make_tile(bronze / name, number)
     result_of(await publish(stack, "owned"))
-    (bronze / "c.tif").write_text("not read")
-    theirs = replace(order("owned", dry_run=True), scope="others", by="others")
+    for name in ("a.tif", "b.tif", "c.tif"):
+        (bronze / name).write_text("not read")
+    theirs = replace(order("owned", folder="bronze://set", dry_run=True), scope="set", by="others")
     refused = (await stack.wait((await stack.gateway.submit(theirs)).job_id)).job.error
     assert refused
     assert (refused.code, refused.node) == ("publication.owner", "preflight")

@@ -20,6 +20,7 @@ from anabranch.embedded.cluster import Cluster
 from anabranch.engine.model import JobState
 from anabranch.engine.read_models import JobDetail
 from anabranch.engine.submitting.submission import Order
+from anabranch.errors import InputError
 from anabranch.item_actions import ItemAction
 from anabranch.release_actions import ActionBy
 from anabranch.testing.postgres import Databases
@@ -312,3 +313,10 @@ async def test_an_upload_from_before_is_read_by_the_platforms_whose_jobs_named_i
         login.execute("insert into app.former_uploads values ('globex', %s)", [key])
     found = {who: (await probe(stack, who, f"bronze://{key}"))["read"] for who in ("globex", "arcgis")}
     assert {who: is_read(read[f"bronze://{key}"]) for who, read in found.items()} == {"globex": True, "arcgis": False}
+
+
+async def test_s1_an_upload_of_another_platform_is_refused_before_there_is_a_job(stack: Stack) -> None:
+    for digest in (HASH, NO_HASH):
+        with pytest.raises(InputError) as refused:
+            await run(stack, "ddh", "process_raster", source=f"bronze://uploads/arcgis/{digest}/a.tif")
+        assert refused.value.code == "storage.not_readable"

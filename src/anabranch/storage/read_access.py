@@ -1,18 +1,18 @@
 """Which objects a task may read: those of its job and its platform, and what is published for its platform (S1, P6)."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Protocol
 
 from anabranch.enums import DEFAULT_PLATFORM
-from anabranch.errors import Permanent
-from anabranch.storage.addresses import Address, parse_folder
+from anabranch.errors import InputError
+from anabranch.storage.addresses import Address, parse_address, parse_folder
 from anabranch.storage.attempt_keys import JOBS_FOLDER, parse_key, segment
 from anabranch.storage.tiers import Stat
 
-__all__ = ["FindRights", "ReadAccess", "ReadRights", "not_readable", "uploads_folder"]
+__all__ = ["FindRights", "ReadAccess", "ReadRights", "require_own_uploads", "uploads_folder"]
 
 UPLOADS_TIER, UPLOADS_FOLDER = "bronze", "uploads"
 _UPLOAD = re.compile(rf"{UPLOADS_FOLDER}/(?:([a-z][a-z0-9_-]{{0,39}})/)?[0-9a-f]{{64}}/")
@@ -69,7 +69,7 @@ class ReadAccess:
             self._ask(at.tier, [at.path])
         if not self._may_read(at):
             self._refused.add(at)
-            raise not_readable(at)
+            raise _refused(at)
         return None if self._is_ours(at) else self._files.get(str(at))
 
     def select(self, tier: str, stats: Sequence[Stat]) -> Iterator[Stat]:
@@ -125,11 +125,18 @@ class ReadAccess:
             self._files.update(found.files)
 
 
-def not_readable(at: Address) -> Permanent:
-    """A task may not read an object, whether there is one or not."""
-    return Permanent(
+def require_own_uploads(platform: str, addresses: Iterable[str]) -> None:
+    """Refuse uploads of other platforms before there is a job; all else is checked when its tasks read."""
+    for at in map(parse_address, addresses):
+        upload = _UPLOAD.match(at.path) if at.tier == UPLOADS_TIER else None
+        if upload and upload[1] and upload[1] != platform:
+            raise _refused(at)
+
+
+def _refused(at: Address) -> InputError:
+    return InputError(
+        "storage.not_readable",
         f"this job may not read {at}: it is not among the uploads, folders and published files of its platform",
-        code="storage.not_readable",
         remedy="Upload the file with a key of the platform, or ask the operator to add its folder to the `sources` of "
         "the platform. What another job made is readable once it is published.",
     )
