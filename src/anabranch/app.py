@@ -16,9 +16,9 @@ import structlog
 from anabranch.adapters.objects.tiers import Place, open_storage
 from anabranch.adapters.postgres.handler_connections import HANDLER_CONNECTIONS, HandlerConnections
 from anabranch.adapters.postgres.schema.support import require_supported
-from anabranch.adapters.postgres.store.audited_objects import PostgresRecords
 from anabranch.adapters.postgres.store.inspection import CONNECTIONS as INSPECTION
-from anabranch.adapters.postgres.store.storage_marks import PostgresMarks
+from anabranch.adapters.postgres.store.objects.audited import PostgresRecords
+from anabranch.adapters.postgres.store.objects.marks import PostgresMarks
 from anabranch.adapters.postgres.store.store import PostgresStore
 from anabranch.embedded.home import Home
 from anabranch.engine.model import SessionKind

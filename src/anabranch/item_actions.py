@@ -1,7 +1,7 @@
 """The way back for people: withdraws, restores and rolls back items, and removes empty collections."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -82,6 +82,18 @@ class ItemActions:
                 )  # fmt: skip
 
         return await self._alone(work)
+
+    async def withdraw(self, begin: Callable[[Any], Sequence[str]], actor: str, reason: str) -> None:
+        """Withdraw the items, as collection/item, that `begin` returns; it is called first, in the same transaction."""
+        from anabranch.plugins.stac.catalog import By, act
+
+        def work(connection: Any) -> None:  # psycopg's
+            with connection.transaction():
+                for key in begin(connection):
+                    collection, item = key.split("/", 1)
+                    act(connection, "withdraw", collection, item, By(actor=actor, reason=reason))
+
+        await self._alone(work)
 
     async def _require_versions(self, publication: str) -> None:
         for address, version in await self._reads.items().pinned(publication):

@@ -1,14 +1,13 @@
 """Orders of partners and decisions on their releases: checks, decides, and calls the transition."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from anabranch.adapters.postgres.store.platforms import (
     ActionBy,
     PostgresPlatforms,
     SubmittedRelease,
-    note_rollback,
     revoke,
 )
 from anabranch.adapters.postgres.store.store import PostgresStore
@@ -28,6 +27,9 @@ from anabranch.workflows.stages import Declaration
 __all__ = ["ALL_PLATFORMS", "ActionBy", "Found", "ReleaseActions", "Subject", "build_release"]
 
 ALL_PLATFORMS = "*"
+CORRELATE = "select set_config('anabranch.correlation_id', %s, true)"
+# What an order says itself, or what would publish something else than its release.
+DECIDED_INPUTS = {"approval", "dry_run", "expected", "item_id", "source", "table", "tile_items", "title"}
 Subject = Literal["release_id", "asset_id", "job_id", "request_id"]
 Found = Mapping[str, Any]  # a row of app.release_details
 
@@ -103,7 +105,7 @@ class ReleaseActions:
             "tags": list(order.tags),
             "clearance": order.clearance,
             "approval_required": needs_approval,
-            "order_hash": sha256(canonical({"workflow": workflow, "parameters": parameters})),
+            "order_hash": _hash(workflow, parameters, order),
             "overwrite": order.overwrite,
             "reprocess": order.reprocess,
             "body": order.model_dump(mode="json", exclude_none=True),
@@ -120,7 +122,9 @@ class ReleaseActions:
         if needs_approval and "approval" not in inputs:
             said = f"platform {order.platform} asks for approval, and workflow {workflow} has no input `approval`"
             raise InputError("platform.no_gate", said)
-        decided: dict[str, Json] = {
+        if taken := sorted(DECIDED_INPUTS & order.options.keys()):
+            raise InputError("platform.options", f"the options of an order can't have {', '.join(taken)}")
+        decided: JsonObject = {
             "source": order.source,
             "item_id": identity.item_id,
             "table": identity.table,
@@ -144,11 +148,12 @@ class ReleaseActions:
             raise NotFound("release.not_found", f"there is no release with the {subject.replace('_', ' ')} {value!r}")
         return found[0]
 
-    async def decide(self, release_id: str, approved: bool, by: ActionBy) -> Found:
-        """Approve or reject what waits for it; a rejection needs a reason (P4)."""
+    async def decide(self, release_id: str, approved: bool, by: ActionBy, revision: int | None = None) -> Found:
+        """Approve or reject what waits for it, if the newest revision is the one that was reviewed; a rejection needs a
+        reason (P4)."""
         if not approved:
             _require_reason(by)
-        verdict, job_id, right = await self.platforms.decide(release_id, approved, by, self._session())
+        verdict, job_id, right = await self.platforms.decide(release_id, revision, approved, by, self._session())
         if right is not None:
             self._start([TakenRight(RightId(right), 1)])
         if verdict == "missing":
@@ -159,27 +164,34 @@ class ReleaseActions:
             raise Conflict("release.not_completed", f"release {release_id} is not processed: job {job_id[:12]} goes on")
         if verdict == "decided":
             raise Conflict("release.decided", f"release {release_id} was decided before")
+        if verdict == "moved":
+            raise Conflict("release.moved", f"release {release_id} has another revision than {revision} by now")
+        if verdict == "deleted":
+            raise Conflict("asset.deleted", f"the asset of release {release_id} was deleted")
         return await self.find("release_id", release_id, by.sight)
 
     async def revoke(self, release_id: str, by: ActionBy) -> Found:
-        """Take back an approval: readers no longer see the release (P6)."""
-        _require_reason(by)
+        """Take back an approval: readers no longer see any item of the release (P6)."""
+        reason = _require_reason(by)
         found = await self.find("release_id", release_id, by.sight)
 
-        def first(connection: Any) -> None:  # psycopg's
-            verdict, _, _ = revoke(connection, release_id, by)
+        def begin(connection: Any) -> Sequence[str]:  # psycopg's
+            verdict, shown = revoke(connection, release_id, by)
             if verdict != "done":
                 raise Conflict("release.not_approved", f"release {release_id} is {found['approval_status']}")
+            return shown
 
-        await self._items.act(_act_on(found, "withdraw", by), first)
+        await self._items.withdraw(begin, by.actor, reason)
         return await self.find("release_id", release_id, by.sight)
 
     async def roll_back(self, release_id: str, number: int | None, by: ActionBy) -> Found:
         """Show what an earlier publication of a release showed, by default the one before (P5)."""
-        _require_reason(by)
+        reason = _require_reason(by)
         found = await self.find("release_id", release_id, by.sight)
-        wanted = replace(_act_on(found, "rollback", by), number=number)
-        await self._items.act(wanted, lambda connection: note_rollback(connection, release_id, number, by))
+        owner = None if by.sight == ALL_PLATFORMS else by.sight
+        collection, item = found["collection"], found["item_id"]
+        wanted = ItemAction("rollback", collection, item, by.actor, reason, owner, number)
+        await self._items.act(wanted, lambda connection: connection.execute(CORRELATE, [by.correlation_id]))
         return await self.find("release_id", release_id, by.sight)
 
     async def clear(self, release_id: str, clearance: str, by: ActionBy) -> Found:
@@ -195,6 +207,8 @@ class ReleaseActions:
             raise NotFound("asset.not_found", f"there is no asset {asset_id!r}")
         if verdict == "shown":
             raise Conflict("asset.shown", f"a release of asset {asset_id} is published")
+        if verdict == "unresolved":
+            raise Conflict("release.unresolved", f"a release of asset {asset_id} is being processed or reviewed")
 
     async def save_platform(self, name: str, given: Mapping[str, Json] | None, by: ActionBy) -> Platform:
         """Make, change or (with nothing given) retire a platform."""
@@ -206,6 +220,13 @@ class ReleaseActions:
             )
             raise error
         return await self.find_platform(name, by.sight)
+
+
+def _hash(workflow: str, parameters: JsonObject, order: PlatformOrder) -> str:
+    """The same for orders that ask for the same."""
+    said: JsonObject = {"description": order.description, "tags": list(order.tags), "clearance": order.clearance}
+    more = {name: value for name, value in said.items() if value}
+    return sha256(canonical({"workflow": workflow, "parameters": parameters, **more}))
 
 
 def _refuse(verdict: str, identity: Identity) -> Conflict | None:
@@ -221,6 +242,10 @@ def _refuse(verdict: str, identity: Identity) -> Conflict | None:
             return Conflict("release.approved", f"{release} is approved")
         case "processing":
             return Conflict("release.processing", f"{release} is being processed")
+        case "owner":
+            return Conflict("publication.owner", f"the collection of {release} belongs to another platform")
+        case "clearance":
+            return Conflict("release.clearance", f"{release} is readable by fewer people than the order says")
         case "full":
             said = f"platform {identity.platform} has as many unresolved releases as it may have"
             return Conflict("platform.full", said)
@@ -253,14 +278,10 @@ def build_release(found: Found) -> Release:
     return read(Release, {**found, "artifacts": found["artifacts"] or [], "links": links})
 
 
-def _act_on(found: Found, action: Literal["withdraw", "rollback"], by: ActionBy) -> ItemAction:
-    owner = None if by.sight == ALL_PLATFORMS else by.sight
-    return ItemAction(action, found["collection"], found["item_id"], by.actor, by.reason or "", owner)
-
-
-def _require_reason(by: ActionBy) -> None:
+def _require_reason(by: ActionBy) -> str:
     if not (by.reason or "").strip():
         raise InputError("release.reason", "a reason is needed: it is recorded, and sent to the partner")
+    return by.reason or ""
 
 
 def _data_type(source: str) -> str | None:

@@ -269,8 +269,8 @@ def test_tn13_a_shared_address_shows_an_item_that_is_not_on_the_first_page(
 
 def test_a_vector_layer_is_drawn_and_its_features_have_popups(visited: Visit, served: Served) -> None:
     page = visited.page
+    page.goto("about:blank")
     page.goto(f"{served.url}/#collection=layers&item=parks")
-    page.reload()
     expect(page.locator("#facts h2")).to_have_text("Parks")
     x, y = find(page, PARK, share=0.02)
     page.locator("#map").click(position={"x": x, "y": y - 20})
@@ -284,6 +284,15 @@ def test_a_vector_layer_is_drawn_and_its_features_have_popups(visited: Visit, se
     assert "map=" in page.url
     page.keyboard.press("Escape")
     expect(popup).to_be_hidden()
+
+
+def test_tn13_a_shared_address_with_a_view_draws_its_item(visited: Visit, served: Served) -> None:
+    page = visited.page
+    page.goto("about:blank")
+    page.goto(f"{served.url}/#collection=layers&item=parks&map=6.50/41.00000/21.00000")
+    find(page, PARK, share=0.02)
+    expect(page.locator("#message")).to_be_hidden()
+    assert page.url.endswith("&map=6.50/41.00000/21.00000")
 
 
 def test_an_item_on_the_map_can_be_clicked(visited: Visit) -> None:

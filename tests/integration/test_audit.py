@@ -16,7 +16,7 @@ import pytest
 from psycopg import Connection
 from psycopg.rows import TupleRow
 
-from anabranch.adapters.postgres.store.audited_objects import PostgresRecords
+from anabranch.adapters.postgres.store.objects.audited import PostgresRecords
 from anabranch.app import open_purge, open_tiers
 from anabranch.embedded.cluster import Cluster
 from anabranch.errors import NotFound

@@ -11,7 +11,7 @@ import pytest
 
 from anabranch.adapters.objects.tiers import Place, open_storage
 from anabranch.adapters.postgres.handler_connections import ACTIVE_CONNECTIONS, IDLE_SECONDS
-from anabranch.adapters.postgres.store.storage_marks import PostgresMarks
+from anabranch.adapters.postgres.store.objects.marks import PostgresMarks
 from anabranch.app import handler_resources, open_tiers
 from anabranch.canonical import Json
 from anabranch.engine.read_models import TaskDetail

@@ -18,7 +18,7 @@ from psycopg.rows import TupleRow
 from anabranch.access import Scope
 from anabranch.adapters.postgres.connect import Role, connect
 from anabranch.adapters.postgres.database import Database
-from anabranch.adapters.postgres.store.published_files import PostgresFiles
+from anabranch.adapters.postgres.store.published.files import PostgresFiles
 from anabranch.api.openapi.document import load_document
 from anabranch.embedded.cluster import Cluster
 from anabranch.testing.postgres import Databases

@@ -276,7 +276,7 @@ def test_r3_items_are_drawn_by_their_own_palettes_and_what_does_not_fit_is_skipp
         (f"{HEIGHTS}/tiles/None/8/1/1.png", 422, "request.invalid"),
         (f"{HEIGHTS}/tiles/WebMercatorQuad/31/0/0.png", 422, "raster.query"),
         (f"{HEIGHTS}/tiles/WebMercatorQuad/8/{'9' * 23}/1.png", 404, "raster.outside"),
-        (f"{HEIGHTS}{tile_at(9.1, 47.1, 9)}?asset=none", 404, "asset.not_found"),
+        (f"{HEIGHTS}{tile_at(9.1, 47.1, 9)}?asset=none", 404, "item.no_raster"),
         (f"{HEIGHTS}{tile_at(9.1, 47.1, 9)}?datetime=2026-01-01T00:00:00Z", 422, "raster.query"),
         (f"{HEIGHTS}{tile_at(9.1, 47.1, 9)}?checksum=1", 422, "raster.query"),
         (f"{HEIGHTS}{tile_at(9.1, 47.1, 9)}?tilesize=4096", 422, "raster.size"),

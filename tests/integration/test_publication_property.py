@@ -15,8 +15,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from psycopg import Connection
 
 from anabranch.adapters.postgres.connect import Role, connect
-from anabranch.adapters.postgres.store.audited_objects import PostgresRecords
-from anabranch.adapters.postgres.store.published_files import PostgresFiles
+from anabranch.adapters.postgres.store.objects.audited import PostgresRecords
+from anabranch.adapters.postgres.store.published.files import PostgresFiles
 from anabranch.adapters.postgres.store.reads import PostgresReads
 from anabranch.app import open_purge, open_tiers
 from anabranch.errors import AnabranchError, Conflict, Gone, NotFound

@@ -15,7 +15,7 @@ from psycopg import Connection
 from psycopg.rows import TupleRow, dict_row
 from rasterio.transform import from_origin
 
-from anabranch.adapters.postgres.store.audited_objects import PostgresRecords
+from anabranch.adapters.postgres.store.objects.audited import PostgresRecords
 from anabranch.app import open_tiers
 from anabranch.canonical import Json
 from anabranch.embedded.cluster import Cluster

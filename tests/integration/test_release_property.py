@@ -6,7 +6,7 @@ from itertools import count
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from anabranch.adapters.postgres.store.platforms import ActionBy
@@ -47,14 +47,14 @@ class Model:
         newest = self.newest(version)
         others = [made[-1][1] for number, made in self.releases.items() if number != version]
         unresolved = any(status in ("processing", "review") for status in others)
-        verdict = self._weigh(newest, content, how, unresolved)
+        verdict = self._judge(newest, content, how, unresolved)
         if verdict in ("create", "next"):
             if newest and newest[1] in ("processing", "review"):
                 newest[1] = "cancelled"
             self.releases.setdefault(version, []).append([content, "processing"])
         return verdict
 
-    def _weigh(self, newest: list[Any] | None, content: int, how: str, unresolved: bool) -> str:
+    def _judge(self, newest: list[Any] | None, content: int, how: str, unresolved: bool) -> str:
         if newest is None:
             return "unresolved" if unresolved else "create"
         same, status = newest[0] == content, newest[1]
@@ -64,8 +64,8 @@ class Model:
             if how == "reprocess" or not same:
                 return "processing" if status == "processing" else "different"
             return "same"
-        if status == "approved":
-            return {"reprocess": "next", "overwrite": "approved"}.get(how, "same" if same else "different")
+        if status == "approved" and how != "reprocess":
+            return "approved" if how == "overwrite" else "same" if same else "different"
         return "unresolved" if unresolved else "next"
 
 
@@ -83,7 +83,7 @@ async def act(engine: EngineHarness, model: Model, dataset: int, steps: list[Ste
             await engine.advance(rights)
             newest[1] = "review" if what == "process" else "failed"
         elif what in ("approve", "reject"):
-            verdict, _, right = await platforms.decide(named.release_id, what == "approve", BY, engine.session)
+            verdict, _, right = await platforms.decide(named.release_id, None, what == "approve", BY, engine.session)
             await engine.advance([TakenRight(RightId(right), 1)] if right else [])
             wanted = {"approve": "approved", "reject": "rejected"}[what]
             assert verdict == expected_verdict(newest, wanted)
@@ -145,6 +145,7 @@ def in_a_word(row: Any) -> str:  # of app.release_details
 
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(STEPS)
+@example([("submit", 1, 1), ("process", 1, 1), ("approve", 1, 1), ("submit", 2, 1), ("reprocess", 1, 2)])
 def test_p3_p4_releases_are_where_the_model_says(database_url: str, steps: list[Step]) -> None:
     async def run() -> None:
         async with open_harness(database_url) as engine:

@@ -55,7 +55,8 @@ drop type app.webhook_format, app.delivery_state cascade;
 alter table app.jobs drop column watched cascade;
 """
 UNDO_PLATFORM = """
-drop table app.audit, app.requests, app.revisions, app.releases, app.assets, app.platforms cascade;
+drop table app.published_revisions, app.audit, app.requests, app.revisions, app.releases, app.assets, app.platforms
+    cascade;
 drop type app.processing_status, app.approval_status, app.clearance, app.approval_policy cascade;
 """
 UNDO_FAIR_SHARE = """
@@ -343,9 +344,9 @@ async def test_o4_s1_a_platform_of_an_older_database_reads_the_uploads_that_its_
         given: Json = {"source": f"bronze://uploads/{sha256}/{scope}.tif", "sidecars": [f"bronze://in/{scope}.tfw"]}
         await engine.submit(fan_out(1), scope=scope, files=[given])
     run(database_url, UNDO_SOURCES, Role.OWNER)
-    run(database_url, "delete from app.migrations where name >= '0031'")
-    run(database_url, "update app.deployment set release = 97, functions_checksum = 'of release 97'")
-    assert migrate(database_url).migrations == ("0031_sources",)
+    run(database_url, "delete from app.migrations where name >= '0032'")
+    run(database_url, "update app.deployment set release = 101, functions_checksum = 'of release 101'")
+    assert migrate(database_url).migrations == ("0032_sources",)
     assert check(database_url) == []
 
     named = run(database_url, "select platform, key from app.former_uploads order by 1", Role.OWNER)

@@ -259,7 +259,7 @@ def test_p6_no_address_shows_and_no_file_that_is_not_published(api: httpx.Client
         assert "silver://" not in body, path
         assert "draft.tif" not in body, path
     assert api.get("/stac/collections/scenes/items/draft").json()["assets"] == {}
-    problem(api.get(f"{ITEMS}/draft/info"), 404, "asset.not_found")
+    problem(api.get(f"{ITEMS}/draft/info"), 404, "item.no_raster")
     problem(api.get(file_of("draft")), 404, "file.not_published")
 
 
@@ -280,7 +280,7 @@ def test_p6_no_address_shows_and_no_file_that_is_not_published(api: httpx.Client
         ("/raster", 404, "request.route"),
         ("/raster/none", 404, "request.route"),
         (f"{ITEMS}/none/info", 404, "item.not_found"),
-        (f"{ITEMS}/hills/info?asset=none", 404, "asset.not_found"),
+        (f"{ITEMS}/hills/info?asset=none", 404, "item.no_raster"),
         (f"{ITEMS}/hills/map.html", 404, "request.route"),
         (f"{ITEMS}/hills/WebMercatorQuad/map.html", 404, "request.route"),
         (f"{ITEMS}/hills/tiles/WebMercatorQuad/8/1/1.png", 404, "raster.outside"),
@@ -940,5 +940,5 @@ def test_s3_an_asset_elsewhere_is_shown_as_it_is_and_never_opened(api: httpx.Cli
         "WebMercatorQuad/tilejson.json?asset=red",
         "tiles/WebMercatorQuad/8/133/86?asset=red",
     ):
-        refused = problem(api.get(f"{ITEMS}/elsewhere/{path}"), 404, "asset.not_found")
+        refused = problem(api.get(f"{ITEMS}/elsewhere/{path}"), 404, "item.no_raster")
         assert "red" in refused["detail"]

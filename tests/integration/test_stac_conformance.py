@@ -16,7 +16,7 @@ from psycopg import Connection
 from psycopg.rows import TupleRow
 
 from anabranch.embedded.cluster import Cluster
-from anabranch.plugins.stac.validation import known_schemas
+from anabranch.plugins.stac.validation.validate import known_schemas
 from anabranch.testing.postgres import Databases
 from tests.support.serving import Raster, Served, add_item, serve_api, write_rasters
 

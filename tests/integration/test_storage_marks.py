@@ -9,7 +9,7 @@ import pytest
 
 from anabranch.adapters.objects.tiers import Place, open_storage
 from anabranch.adapters.postgres.schema.migrate import reset
-from anabranch.adapters.postgres.store.storage_marks import PostgresMarks
+from anabranch.adapters.postgres.store.objects.marks import PostgresMarks
 from anabranch.app import open_marks
 from anabranch.errors import Conflict
 from anabranch.settings import Settings

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+MAX_ENTRIES = 20
 
 # The backslashes keep these lines from matching themselves.
 REGISTRY = re.compile(
@@ -20,14 +21,14 @@ REGISTRY = re.compile(
 MACHINE_PATH = re.compile(r"(?<![\w.~$}/*-])/(root|work|(home|Users)/\w+)\b/")
 
 BREACHES = [
-    ("engine", "import psycopg", "anabranch.engine.planted -> psycopg"),
-    ("engine", "import anabranch.cli", "anabranch.engine.planted -> anabranch.cli"),
-    ("engine", "def late():\n    import anabranch.settings", "anabranch.engine.planted -> anabranch.settings"),
-    ("adapters", "import anabranch.plugins.demo", "anabranch.adapters.planted -> anabranch.plugins.demo"),
-    ("plugins", "import anabranch.plugins.demo", "anabranch.plugins.planted -> anabranch.plugins.demo"),
-    ("cli", "import anabranch.api", "anabranch.cli.planted -> anabranch.api"),
-    ("client", "import anabranch.testing", "anabranch.client.planted -> anabranch.testing"),
-    ("", "", "not listed as layers:\n\n- anabranch.planted"),
+    ("engine", "import psycopg", "anabranch.engine.planted0 -> psycopg"),
+    ("engine", "import anabranch.cli", "anabranch.engine.planted1 -> anabranch.cli"),
+    ("engine", "def late():\n    import anabranch.settings", "anabranch.engine.planted2 -> anabranch.settings"),
+    ("adapters", "import anabranch.plugins.demo", "anabranch.adapters.planted3 -> anabranch.plugins.demo"),
+    ("plugins", "import anabranch.plugins.demo", "anabranch.plugins.planted4 -> anabranch.plugins.demo"),
+    ("cli", "import anabranch.api", "anabranch.cli.planted5 -> anabranch.api"),
+    ("client", "import anabranch.testing", "anabranch.client.planted6 -> anabranch.testing"),
+    ("", "", "not listed as layers:\n\n- anabranch.planted7"),
 ]
 
 
@@ -49,15 +50,22 @@ def test_contributing_shows_the_layers_of_the_contract() -> None:
     assert f"```text\n{layers}\n```" in (ROOT / "CONTRIBUTING.md").read_text()
 
 
-@pytest.mark.parametrize(("folder", "code", "named"), BREACHES)
-def test_a_planted_breach_is_named(tmp_path: Path, folder: str, code: str, named: str) -> None:
+def test_planted_breaches_are_named(tmp_path: Path) -> None:
     source = shutil.copytree(ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__"))
-    (source / "anabranch" / folder / "planted.py").write_text(code + "\n")
+    for number, (folder, code, _) in enumerate(BREACHES):
+        (source / "anabranch" / folder / f"planted{number}.py").write_text(code + "\n")
 
     result = lint_imports(source, tmp_path)
 
     assert result.returncode == 1
-    assert named in result.stdout
+    assert [named for *_, named in BREACHES if named not in result.stdout] == []
+
+
+def test_no_folder_has_more_entries_than_a_reader_can_take_in() -> None:
+    package = ROOT / "src" / "anabranch"
+    folders = [folder for folder in package.rglob("*") if folder.is_dir() and folder.name != "__pycache__"]
+    entries = {folder: [entry for entry in folder.iterdir() if entry.name != "__pycache__"] for folder in folders}
+    assert [str(folder.relative_to(package)) for folder, found in entries.items() if len(found) > MAX_ENTRIES] == []
 
 
 def test_no_tracked_file_names_a_registry_or_a_path_of_one_machine() -> None:

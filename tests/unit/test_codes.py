@@ -3,14 +3,14 @@
 import ast
 import importlib.util
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
 import pytest
 
-from anabranch import access, errors
+from anabranch import access, codes, errors
 from anabranch.api.answers import errors as api_errors
 from anabranch.api.answers.errors import InvalidRequest, respond
 from anabranch.cli import exit_codes
@@ -18,6 +18,7 @@ from anabranch.cli.exit_codes import JobFailed, exit_code
 from anabranch.client import errors as client_errors
 from anabranch.codes import Code, all_codes, find_code, status_of
 from anabranch.engine import ports
+from anabranch.engine.entry_points import CODE_GROUP, load_entry_points
 from anabranch.engine.failure import describe_error, next_delay
 from anabranch.errors import AnabranchError, Kind, TaskError
 from anabranch.workflows.inputs import InvalidParameters
@@ -108,6 +109,12 @@ def test_o6_no_code_is_missing_from_the_list_and_none_in_it_is_stale() -> None:
     assert (sorted(in_source - listed), sorted(listed - in_source)) == ([], [])
 
 
+def test_o6_a_code_is_in_one_list_only() -> None:
+    lists = [codes.CODES, *(brought for _, brought in load_entry_points(CODE_GROUP) if isinstance(brought, tuple))]
+    times = Counter(code.code for each in lists for code in each)
+    assert [code for code, count in times.items() if count > 1] == []
+
+
 def test_o6_the_list_is_sorted_and_says_of_each_code_what_it_means_and_what_to_do() -> None:
     assert [code.code for code in CODES] == sorted({code.code for code in CODES})
     for code in CODES:
@@ -156,7 +163,7 @@ def test_e9_our_plugins_refuse_by_errors_of_ours_only() -> None:
         for node in ast.walk(ast.parse(file.read_text()))
         if isinstance(node, ast.Raise) and (name := raised_name(node)) and name not in CLASSES
     }
-    caught = {"validation.py: LookupError"}
+    caught = {"validate.py: LookupError"}
     assert found == {"validate.py: RuntimeError", *caught}  # mistakes of ours, and those that we catch
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from anabranch.adapters.objects.folder import Folder
-from anabranch.adapters.postgres.store.published_files import PublishedFile
+from anabranch.adapters.postgres.store.published.files import PublishedFile
 from anabranch.api.routes.files import parse_range
 from anabranch.contract.published_links import find_addresses, name_files
 from anabranch.errors import AnabranchError, Changed, Gone

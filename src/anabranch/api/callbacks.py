@@ -6,7 +6,7 @@ from typing import cast
 from pydantic import TypeAdapter, ValidationError
 
 from anabranch.api.answers.errors import InvalidRequest, Mistake
-from anabranch.api.webhook_requests import CallbackRequest
+from anabranch.api.requests.webhooks import CallbackRequest
 from anabranch.canonical import Json, JsonObject
 from anabranch.errors import InputError
 from anabranch.gateway import Gateway

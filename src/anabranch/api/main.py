@@ -23,25 +23,21 @@ from anabranch.api.routes import (
     bulk,
     catalog,
     control,
-    database,
     events,
     files,
     graphs,
     handlers,
-    health,
     items,
     jobs,
     keys,
-    limits,
-    metrics,
     page,
     platform,
     reference,
     uploads,
     webhooks,
-    workers,
     workflows,
 )
+from anabranch.api.routes.operations import database, health, limits, metrics, workers
 from anabranch.api.security.authentication import Authenticator
 from anabranch.api.security.connection_limits import Bounds
 from anabranch.api.security.cors import ReadersCors

@@ -59,13 +59,15 @@ class Platforms(Requests):
         """Releases that wait for an approval, a page at a time."""
         return self._all(lambda before: self._get(Page[Release], "/api/approvals", before=before))
 
-    def approve(self, release_id: str, reason: str | None = None) -> Release:
-        """Approve a release; its job goes on and publishes it."""
-        return self._send(Release, "POST", release_path(release_id, "approve"), {"reason": reason})
+    def approve(self, release_id: str, reason: str | None = None, *, revision: int | None = None) -> Release:
+        """Approve a release; its job goes on and publishes it. Conflict if a revision came after the given one."""
+        body = {"reason": reason, "revision": revision}
+        return self._send(Release, "POST", release_path(release_id, "approve"), body)
 
-    def reject(self, release_id: str, reason: str) -> Release:
-        """Reject a release; nothing of it is published."""
-        return self._send(Release, "POST", release_path(release_id, "reject"), {"reason": reason})
+    def reject(self, release_id: str, reason: str, *, revision: int | None = None) -> Release:
+        """Reject a release; nothing of it is published. Conflict if a revision came after the given one."""
+        body = {"reason": reason, "revision": revision}
+        return self._send(Release, "POST", release_path(release_id, "reject"), body)
 
     def revoke(self, release_id: str, reason: str) -> Release:
         """Take back the approval of a release: readers no longer see it."""
@@ -162,13 +164,15 @@ class AsyncPlatforms(AsyncRequests):
         """Releases that wait for an approval, a page at a time."""
         return self._all(lambda before: self._get(Page[Release], "/api/approvals", before=before))
 
-    async def approve(self, release_id: str, reason: str | None = None) -> Release:
-        """Approve a release; its job goes on and publishes it."""
-        return await self._send(Release, "POST", release_path(release_id, "approve"), {"reason": reason})
+    async def approve(self, release_id: str, reason: str | None = None, *, revision: int | None = None) -> Release:
+        """Approve a release; its job goes on and publishes it. Conflict if a revision came after the given one."""
+        body = {"reason": reason, "revision": revision}
+        return await self._send(Release, "POST", release_path(release_id, "approve"), body)
 
-    async def reject(self, release_id: str, reason: str) -> Release:
-        """Reject a release; nothing of it is published."""
-        return await self._send(Release, "POST", release_path(release_id, "reject"), {"reason": reason})
+    async def reject(self, release_id: str, reason: str, *, revision: int | None = None) -> Release:
+        """Reject a release; nothing of it is published. Conflict if a revision came after the given one."""
+        body = {"reason": reason, "revision": revision}
+        return await self._send(Release, "POST", release_path(release_id, "reject"), body)
 
     async def revoke(self, release_id: str, reason: str) -> Release:
         """Take back the approval of a release: readers no longer see it."""

@@ -29,4 +29,6 @@ class PlatformOrder(StrictModel):
     overwrite: bool = Field(False, description="Replace what was submitted and is not approved.")
     reprocess: bool = Field(False, description="Make the next revision, while the approved one goes on being served.")
     approval: bool | None = Field(None, description="Ask for an approval even if the platform does not.")
-    clearance: Literal["uncleared", "internal", "public"] = Field("uncleared", description="Who may read it.")
+    clearance: Literal["uncleared", "internal", "public"] | None = Field(
+        None, description="Who may read it: without it, a new release is `uncleared`, and others stay as they are."
+    )

@@ -7,7 +7,7 @@ __all__ = ["CODES"]
 
 # fmt: off
 CODES: tuple[Code, ...] = (
-    Code("asset.not_found", Kind.NOT_FOUND, "The item has no such raster.", "See the item's assets at /stac."),
+    Code("item.no_raster", Kind.NOT_FOUND, "The item has no such raster.", "See the item's assets at /stac."),
     Code("asset.unreadable", Kind.INTERNAL, "A published raster can't be read.", "See the API's log; restore the file, or run the job again."),
     Code("catalog.query", Kind.INVALID, "The catalog can't run this search.", "Fix the search; its parameters are described at /openapi.json.", 400),
     Code("catalog.slow", Kind.UNAVAILABLE, "A search of the catalog took too long.", "Ask for a smaller area, time or page."),
@@ -17,7 +17,6 @@ CODES: tuple[Code, ...] = (
     Code("features.size", Kind.INVALID, "A feature is too large for one response.", "Read the layer by its tiles or its files."),
     Code("features.slow", Kind.UNAVAILABLE, "A query for features took too long.", "Ask for a smaller area, a simpler filter or a higher zoom."),
     Code("features.tile", Kind.NOT_FOUND, "The grid has no such tile.", "Zooms, columns and rows begin at 0; see tileMatrixSets."),
-    Code("item.not_found", Kind.NOT_FOUND, "The catalog has no such collection or item.", "List collections and items at /stac/collections and /stac/search."),
     Code("layer.not_found", Kind.NOT_FOUND, "No layer of this name is published.", "List layers at /features/collections."),
     Code("raster.assets", Kind.INVALID, "The request needs too many items of a layer, or tiles of a mosaic.", "Zoom in, or request a smaller area, fewer items or fewer pixels."),
     Code("raster.outside", Kind.NOT_FOUND, "The requested area is outside the raster.", "Its bounds are in tilejson.json."),

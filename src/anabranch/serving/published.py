@@ -4,7 +4,7 @@ from collections import ChainMap, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
-from anabranch.adapters.postgres.store.published_files import PublishedFile, StoredFile
+from anabranch.adapters.postgres.store.published.files import PublishedFile, StoredFile
 from anabranch.contract.mosaic import DRAWN
 from anabranch.contract.published_links import address_of
 

@@ -33,14 +33,18 @@ ARCHIVE_HEADS = {
 
 @dataclass(frozen=True)
 class ArchiveLimits:
-    """The limits of an archive, the code of its errors, and what to send instead."""
+    """The limits of an archive of some kind of data, like `raster`, and what to send instead."""
 
+    kind: str
     files: int
     ratio: int
     total_mb: int
-    total_setting: str
-    code: str
     advice: str
+
+    @property
+    def code(self) -> str:
+        """The code of its errors."""
+        return f"{self.kind}.archive"
 
 
 class Archive:
@@ -95,7 +99,7 @@ class Archive:
         if total > limits.total_mb * MB:
             self.refuse(
                 f"the files in {self.name} have {total // MB:,} MB, over the limit of {limits.total_mb:,}",
-                f"Send a smaller archive, or ask the operator to raise {limits.total_setting}.",
+                f"Send a smaller archive, or ask the operator to raise ANABRANCH_{limits.kind.upper()}_MAX_MB.",
             )
         return [info for info in infos if not info.is_dir() and not _is_clutter(info.filename)]
 

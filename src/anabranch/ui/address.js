@@ -4,7 +4,7 @@ export function readAddress() {
   const [collection, id] = [given.get("collection"), given.get("item")];
   const [zoom, lat, lon] = (given.get("map") ?? "").split("/").map(Number);
   const isView = [zoom, lat, lon].every(Number.isFinite) && Math.abs(lat) <= 90;
-  return { item: collection && id ? { collection, id } : null, view: isView ? { zoom, center: [lon, lat] } : null };
+  return { item: collection && id ? { collection, id } : null, view: isView ? { zoom, center: { lng: lon, lat } } : null };
 }
 
 // Another item is a step that the back button goes back; a move of the map is none.

@@ -14,7 +14,7 @@ from anabranch.plugins.raster.item.publication import ASSETS, COG_TYPE, Span, de
 from anabranch.plugins.raster.models import Compared, Inspected, Profile
 from anabranch.plugins.stac.facts import Footprint, Output, RasterItem
 from anabranch.plugins.stac.item import Origin, build_item
-from anabranch.plugins.stac.validation import find_errors
+from anabranch.plugins.stac.validation.validate import find_errors
 from tests.support.rasters import GRID, hills, make_raster
 
 MOMENT = datetime(2026, 1, 1, tzinfo=UTC)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from anabranch.errors import InputError
 from anabranch.geo.boxes import Box, unite
 from anabranch.plugins.stac.collection import CollectionFacts, build_collection, covers_items, widen
-from anabranch.plugins.stac.validation import find_errors
+from anabranch.plugins.stac.validation.validate import find_errors
 
 
 def item(bbox: list[float], moment: str | None = "2024-01-01T00:00:00Z", **times: str) -> dict[str, Any]:

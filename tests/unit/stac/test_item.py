@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from anabranch.errors import InputError
 from anabranch.plugins.stac.item import EXTENSIONS, Origin, build_item, find_outputs
 from anabranch.plugins.stac.names import check_collection_id, check_item_id, split_address
-from anabranch.plugins.stac.validation import find_errors, known_schemas, validate
+from anabranch.plugins.stac.validation.validate import find_errors, known_schemas, validate
 from tests.support.items import raster_facts, raster_item
 
 ORIGIN = Origin("j" * 64, "process_raster", "w" * 64)

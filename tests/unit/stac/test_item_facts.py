@@ -7,7 +7,7 @@ import pytest
 from anabranch.plugins.stac.facts import Footprint, Output, Source, Table, TableColumn, VectorItem
 from anabranch.plugins.stac.item import Origin, build_item, find_outputs
 from anabranch.plugins.stac.item_facts import read_vector_item
-from anabranch.plugins.vector.publication import outline
+from anabranch.plugins.vector.publishing.describe import outline
 
 ORIGIN = Origin("job", "process_vector", "0" * 64, datetime(2026, 3, 22, tzinfo=UTC))
 BONN = (7.1, 50.7, 7.1, 50.7)

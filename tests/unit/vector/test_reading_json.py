@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from anabranch.errors import Permanent
 from anabranch.plugins.vector.models import ReadOptions
-from anabranch.plugins.vector.reading import json_blocks
-from anabranch.plugins.vector.reading.json_blocks import follows_features
-from anabranch.plugins.vector.reading.json_scan import scan_json
+from anabranch.plugins.vector.reading.json import blocks as json_blocks
+from anabranch.plugins.vector.reading.json.blocks import follows_features
+from anabranch.plugins.vector.reading.json.scan import scan_json
 from anabranch.plugins.vector.reading.open_layers import open_layers
 from anabranch.plugins.vector.settings import VectorSettings
 from tests.support.source_layers import read_all

@@ -18,11 +18,12 @@ from anabranch.adapters.postgres.connect import Role, breaks_connection, conninf
 from anabranch.adapters.postgres.schema.files import FUNCTIONS, read_function, read_queries
 from anabranch.engine.model import SessionId
 from anabranch.engine.ports import Refused, SessionGone
-from anabranch.errors import Unavailable
+from anabranch.errors import Conflict, Unavailable
 
 __all__ = ["Database", "call_text", "query_text", "translate"]
 
 SESSION_GONE = "AN001"
+RELEASE_DECIDES = "AN032"
 # The server itself gives up after a minute; a server that is silent for longer is gone.
 ANSWER_SECONDS = 75.0
 RENEW_SECONDS = 2.0
@@ -159,12 +160,15 @@ async def _hang_up(connection: AsyncConnection[DictRow], asking: asyncio.Task[li
 
 @contextmanager
 def translate(url: str) -> Iterator[None]:
-    """Turn a driver's error into SessionGone, Refused (the data's fault) or Unavailable (anything else: try later)."""
+    """Turn a driver's error into SessionGone, Conflict (a release is against it), Refused (the data's fault) or
+    Unavailable (anything else: try later)."""
     try:
         yield
     except psycopg.Error as error:
         if error.sqlstate == SESSION_GONE:
             raise SessionGone(SessionId(int(re.sub(r"\D", "", error.diag.message_primary or "0")))) from None
+        if error.sqlstate == RELEASE_DECIDES:
+            raise Conflict("release.decides", error.diag.message_primary or "") from None
         if error.sqlstate is not None and error.sqlstate.startswith(DATA_ERRORS):
             raise Refused("database.refused", str(error)) from error
         raise unreachable(url, error) from error

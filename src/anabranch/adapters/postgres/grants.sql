@@ -44,9 +44,10 @@ begin
         select p.oid::regprocedure as name, p.provolatile <> 'v' as reads, p.proname = any('{
                    act_on_publications, add_event, announce, announce_job, answer_reports, count_endings,
                    create_layer_table, drop_layer_table, end_wait, end_waits, expire_sessions, find_room, fold_running,
-                   follow_job, free_held, job_moved, keep_lane, keep_same, lock_catalog, lock_collection, lock_deliveries,
+                   follow_job, free_held, is_full, job_moved, keep_lane, keep_same, lock_catalog, lock_collection, lock_deliveries,
                    lock_key, lock_lane, lock_objects, lock_running, make_right, next_place, note_kept, open_lane,
-                   open_wait, ready_next, rebuild_items, record, record_collection, record_visibility, release,
+                   open_wait, ready_next, rebuild_items, record, record_collection, record_visibility, refuse_retry,
+                   release,
                    remove_claims, remove_due, replace_view, ring_deliverer, ripen, save_turn, set_job, set_node,
                    show_items, show_tables, take_due, tick, try_again, watch, watch_job}') as part,
                p.proname = any('{

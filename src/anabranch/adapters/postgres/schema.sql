@@ -794,6 +794,20 @@ create table app.revisions (
 create index revisions_review on app.revisions (platform, made_at)
     where processing_status = 'completed' and approval_status = 'pending_review';
 
+create index revisions_open on app.revisions (platform, release_id)
+    where approval_status = 'pending_review' and processing_status <> 'failed';
+
+-- The revision whose job made the content of an item's publication: jobs are purged, and this stays.
+create table app.published_revisions (
+    publication uuid primary key references app.publications,
+    release_id text collate "C" not null,
+    revision integer not null,
+    platform text collate "C" not null references app.platforms,
+    foreign key (release_id, revision) references app.revisions
+);
+
+create index published_revisions_release on app.published_revisions (release_id, revision);
+
 -- Work orders as they were accepted.
 create table app.requests (
     request_id uuid primary key default gen_random_uuid(),
@@ -834,7 +848,7 @@ do $$
 declare
     _table text;
 begin
-    foreach _table in array '{platforms,assets,releases,revisions,requests,audit}'::text[] loop
+    foreach _table in array '{platforms,assets,releases,revisions,published_revisions,requests,audit}'::text[] loop
         execute format('alter table app.%I enable row level security', _table);
         execute format('alter table app.%I force row level security', _table);
         execute format(

@@ -11,7 +11,6 @@ from pydantic import Field
 
 from anabranch.access import Scope
 from anabranch.api.answers.errors import respond
-from anabranch.api.body import JsonBody, check_body
 from anabranch.api.callbacks import move_callbacks, read_callbacks, seal_callbacks
 from anabranch.api.deps import (
     CurrentCaller,
@@ -22,7 +21,6 @@ from anabranch.api.deps import (
     needs,
     read_key,
 )
-from anabranch.api.job_bodies import find_all_mistakes
 from anabranch.api.ogc.build import (
     CONFORMANCE,
     JOB_STATES,
@@ -35,7 +33,9 @@ from anabranch.api.ogc.build import (
 from anabranch.api.ogc.execution import ExecuteRequest, ResponseForm, read_inputs
 from anabranch.api.openapi.declare import BODY_CODES, JOB_CODES, SUBMIT_CODES, Responses, body, keyed, problems
 from anabranch.api.paths import JobId, WorkflowId
-from anabranch.api.requests import LIMIT_DESCRIPTION, Labelled, Name
+from anabranch.api.requests.body import JsonBody, check_body
+from anabranch.api.requests.job_bodies import find_all_mistakes
+from anabranch.api.requests.models import LIMIT_DESCRIPTION, Labelled, Name
 from anabranch.api.submission import accept_job
 from anabranch.canonical import JsonObject
 from anabranch.contract.answer import JsonValue

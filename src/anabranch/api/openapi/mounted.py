@@ -38,7 +38,7 @@ def _describe_layer(prefix: str, name: str, which: str, *codes: str) -> dict[str
 
 CATALOG_CODES = ("catalog.query", "catalog.refused", "catalog.missing", "catalog.slow", "serving.not_installed")
 RASTER_CODES = (
-    *("item.not_found", "asset.not_found", "asset.unreadable", "file.gone", "file.lost"),
+    *("item.not_found", "item.no_raster", "asset.unreadable", "file.gone", "file.lost"),
     *("raster.query", "raster.size", "raster.slow", "serving.drivers"),
     *("catalog.missing", "catalog.slow", "serving.not_installed"),
 )

@@ -11,12 +11,12 @@ from fastapi import APIRouter, Request, Response
 
 from anabranch.access import Scope
 from anabranch.api.answers.errors import describe
-from anabranch.api.body import check_media_type, parse_object, too_large
 from anabranch.api.callbacks import seal_callbacks
 from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway, CurrentLimits, CurrentSettings, GivenKey, needs
-from anabranch.api.job_bodies import read_job
 from anabranch.api.openapi.declare import body, keyed, problems
-from anabranch.api.requests import JobRequest
+from anabranch.api.requests.body import check_media_type, parse_object, too_large
+from anabranch.api.requests.job_bodies import read_job
+from anabranch.api.requests.models import JobRequest
 from anabranch.api.security.limits import JobCount, Limits
 from anabranch.api.streaming.ndjson import MEDIA_TYPES, Line, NdjsonResponse, read_batches
 from anabranch.codes import status_of

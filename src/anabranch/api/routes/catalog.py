@@ -8,8 +8,8 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import Message, Receive, Scope, Send
 
 from anabranch.access import Scope as Right
-from anabranch.api.body import JsonBody
 from anabranch.api.deps import CurrentServing, needs
+from anabranch.api.requests.body import JsonBody
 from anabranch.canonical import Json
 from anabranch.serving.etags import has, tag_of
 from anabranch.serving.subapps import SubApp

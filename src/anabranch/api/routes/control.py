@@ -7,11 +7,11 @@ from fastapi import APIRouter, Query, Response
 
 from anabranch.access import Scope
 from anabranch.api.answers.build import build_dead_letter, build_job, build_page
-from anabranch.api.body import JsonBody, check_body
 from anabranch.api.deps import CurrentCaller, CurrentControls, CurrentReads, needs
 from anabranch.api.openapi.declare import BODY_CODES, JOB_CODES, body, problems, takes
 from anabranch.api.paths import JobId, NodeName
-from anabranch.api.requests import CancelRequest, DeadLettersQuery, ReplayRequest, RetryRequest
+from anabranch.api.requests.body import JsonBody, check_body
+from anabranch.api.requests.models import CancelRequest, DeadLettersQuery, ReplayRequest, RetryRequest
 from anabranch.contract.answer import Page
 from anabranch.contract.control import DeadLetter, Replay, Retry, Signalled
 from anabranch.contract.jobs import JobStatus

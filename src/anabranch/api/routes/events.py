@@ -11,7 +11,7 @@ from anabranch.api.answers.bundle import BUNDLE_RESPONSES, MEDIA_TYPE, pack
 from anabranch.api.deps import CurrentGateway, CurrentJobWatcher, CurrentReads, needs
 from anabranch.api.openapi.declare import JOB_CODES, problems
 from anabranch.api.paths import JobId
-from anabranch.api.requests import EventsQuery, LogsQuery, StreamQuery
+from anabranch.api.requests.models import EventsQuery, LogsQuery, StreamQuery
 from anabranch.api.streaming.events import STREAM_RESPONSES, EventStream
 from anabranch.contract.answer import Page, build
 from anabranch.contract.jobs import Event, Log

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, Header, Path, Request, Response
 from fastapi.responses import StreamingResponse
 
 from anabranch.access import Scope
-from anabranch.adapters.postgres.store.published_files import StoredFile
+from anabranch.adapters.postgres.store.published.files import StoredFile
 from anabranch.api.answers.errors import respond
 from anabranch.api.answers.etags import IfNoneMatch
 from anabranch.api.deps import CurrentReads, CurrentServing, needs

@@ -15,13 +15,13 @@ from anabranch.api.answers.etags import (
     not_modified,
     returns_cacheable,
 )
-from anabranch.api.body import JsonBody, check_body
 from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway, CurrentLimits, CurrentReads, GivenKey, needs
-from anabranch.api.if_match import IfMatch, number_tag, read_if_match, require_match
-from anabranch.api.job_bodies import read_job
 from anabranch.api.openapi.declare import BODY_CODES, SUBMIT_CODES, body, keyed, problems, takes
 from anabranch.api.paths import CollectionId, ItemId, PlatformId
-from anabranch.api.requests import (
+from anabranch.api.requests.body import JsonBody, check_body
+from anabranch.api.requests.if_match import IfMatch, number_tag, read_if_match, require_match
+from anabranch.api.requests.job_bodies import read_job
+from anabranch.api.requests.models import (
     ConfirmQuery,
     HistoryQuery,
     ItemActionRequest,

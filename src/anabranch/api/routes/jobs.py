@@ -9,10 +9,8 @@ from fastapi import APIRouter, Query, Request, Response
 from anabranch.access import Scope
 from anabranch.api.answers.build import build_job, build_page, build_submitted, build_summary, build_task, to_text
 from anabranch.api.answers.etags import IfNoneMatch, allow_caching, not_modified, returns_cacheable
-from anabranch.api.body import JsonBody
 from anabranch.api.callbacks import check_callbacks, move_callbacks, read_callbacks, seal_callbacks
 from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway, CurrentLimits, CurrentReads, needs, read_key
-from anabranch.api.job_bodies import check_job, find_all_mistakes, read_job, read_submit_query
 from anabranch.api.openapi.declare import (
     BODY_CODES,
     JOB_CODES,
@@ -25,7 +23,9 @@ from anabranch.api.openapi.declare import (
     takes,
 )
 from anabranch.api.paths import JobId, WorkflowId
-from anabranch.api.requests import JobRequest, JobsQuery, SubmitQuery, TasksQuery
+from anabranch.api.requests.body import JsonBody
+from anabranch.api.requests.job_bodies import check_job, find_all_mistakes, read_job, read_submit_query
+from anabranch.api.requests.models import JobRequest, JobsQuery, SubmitQuery, TasksQuery
 from anabranch.api.security.limits import Limits
 from anabranch.api.submission import accept_job
 from anabranch.canonical import JsonObject

@@ -7,11 +7,11 @@ from fastapi import APIRouter, Query
 
 from anabranch.access import Scope
 from anabranch.api.answers.build import page_links
-from anabranch.api.body import JsonBody, check_body
 from anabranch.api.deps import CurrentCaller, CurrentGateway, needs
 from anabranch.api.openapi.declare import problems, takes
 from anabranch.api.paths import KeyId
-from anabranch.api.requests import KeysQuery, MakeKeyRequest
+from anabranch.api.requests.body import JsonBody, check_body
+from anabranch.api.requests.models import KeysQuery, MakeKeyRequest
 from anabranch.contract.answer import Page, build
 from anabranch.contract.stack import Key, NewKey
 

@@ -10,11 +10,11 @@ from pydantic import AfterValidator, Field, ValidationError
 from anabranch.access import Scope
 from anabranch.api.answers.build import build_page
 from anabranch.api.answers.errors import InvalidRequest
-from anabranch.api.body import JsonBody, check_body
 from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway, needs
 from anabranch.api.openapi.declare import BODY_CODES, SUBMIT_CODES, Responses, body, problems, takes
 from anabranch.api.paths import PlatformId
-from anabranch.api.requests import LIMIT_DESCRIPTION
+from anabranch.api.requests.body import JsonBody, check_body
+from anabranch.api.requests.models import LIMIT_DESCRIPTION
 from anabranch.contract.answer import Page
 from anabranch.contract.platform import Accepted, AuditEntry, Decision, Platform, Release, WorkOrder
 from anabranch.errors import AnabranchError, NotFound
@@ -43,7 +43,10 @@ ORDER_CODES = (
         "platform.full",
         "asset.deleted",
         "release.unresolved",
+        "release.clearance",
         "release.exists",
+        "platform.options",
+        "publication.owner",
         "release.approved",
         "release.processing",
     ),
@@ -53,7 +56,11 @@ ITEM_CODES = (
     *("publication.moved", "publication.owner", "publication.not_found", "publication.same", "publication.expired"),
     *("publication.not_approved", "catalog.missing", "catalog.no_collection"),
 )
-DECIDE_CODES = (*BODY_CODES, *MISSING, "release.not_completed", "release.decided", "release.own", "release.reason")
+DECIDE_CODES = (
+    *BODY_CODES,
+    *MISSING,
+    *("asset.deleted", "release.decided", "release.moved", "release.not_completed", "release.own", "release.reason"),
+)
 ACCEPTED: Responses = {200: {"model": Accepted, "description": "A dry run, or an order that was accepted before"}}
 
 
@@ -67,6 +74,12 @@ class ReasonRequest(StrictModel):
     """Why it is done."""
 
     reason: Annotated[str, Field(max_length=1000)] | None = None
+
+
+class DecisionRequest(ReasonRequest):
+    """Why it is decided so, and on which revision."""
+
+    revision: int | None = Field(None, ge=1, lt=2**31, description="The one that was reviewed; without it, the newest.")
 
 
 class RollbackReleaseRequest(ReasonRequest):
@@ -280,7 +293,7 @@ async def show_latest_release(asset_id: AssetId, caller: CurrentCaller, gateway:
     "/platform/assets/{asset_id}/delete",
     dependencies=[needs(Scope.OPERATE)],
     status_code=204,
-    **takes(ReasonRequest, "asset.not_found", "asset.shown", required=False),
+    **takes(ReasonRequest, "asset.not_found", "asset.shown", "release.unresolved", required=False),
 )
 async def delete_asset(asset_id: AssetId, given: JsonBody, caller: CurrentCaller, gateway: CurrentGateway) -> None:
     """Mark an asset as deleted; nothing of it is removed, and it can be restored."""
@@ -303,21 +316,25 @@ async def restore_asset(asset_id: AssetId, given: JsonBody, caller: CurrentCalle
 @router.post(
     "/platform/releases/{release_id}/approve",
     dependencies=[needs(Scope.OPERATE)],
-    **takes(ReasonRequest, *DECIDE_CODES, required=False),
+    **takes(DecisionRequest, *DECIDE_CODES, required=False),
 )
 async def approve_release(target: CurrentRelease, given: JsonBody) -> Release:
     """Approve a release whose processing is completed; its job goes on and publishes it."""
-    by = target.by(check_body(ReasonRequest, given).reason)
-    return build_release(await target.gateway.releases.decide(target.release_id, True, by))
+    said = check_body(DecisionRequest, given)
+    by = target.by(said.reason)
+    return build_release(await target.gateway.releases.decide(target.release_id, True, by, said.revision))
 
 
 @router.post(
-    "/platform/releases/{release_id}/reject", dependencies=[needs(Scope.OPERATE)], **takes(ReasonRequest, *DECIDE_CODES)
+    "/platform/releases/{release_id}/reject",
+    dependencies=[needs(Scope.OPERATE)],
+    **takes(DecisionRequest, *DECIDE_CODES),
 )
 async def reject_release(target: CurrentRelease, given: JsonBody) -> Release:
     """Reject a release whose processing is completed, with a reason; nothing of it is published."""
-    by = target.by(check_body(ReasonRequest, given).reason)
-    return build_release(await target.gateway.releases.decide(target.release_id, False, by))
+    said = check_body(DecisionRequest, given)
+    by = target.by(said.reason)
+    return build_release(await target.gateway.releases.decide(target.release_id, False, by, said.revision))
 
 
 @router.post(

@@ -11,10 +11,10 @@ from fastapi import APIRouter, Header, Path, Query, Request, Response
 
 from anabranch.access import Scope
 from anabranch.api.answers.errors import InvalidRequest, Mistake
-from anabranch.api.body import check_media_type
 from anabranch.api.deps import CurrentCaller, CurrentGateway, CurrentLimits, needs
 from anabranch.api.openapi.declare import Responses, body, problems
-from anabranch.api.requests import CompleteUploadQuery, UploadQuery
+from anabranch.api.requests.body import check_media_type
+from anabranch.api.requests.models import CompleteUploadQuery, UploadQuery
 from anabranch.contract.jobs import Uploaded, UploadedPart, UploadState
 from anabranch.storage.read_access import uploads_folder
 from anabranch.storage.uploads import PART_BYTES, Upload

@@ -7,11 +7,11 @@ from fastapi import APIRouter, Query
 
 from anabranch.access import Scope
 from anabranch.api.answers.build import page_links
-from anabranch.api.body import JsonBody, check_body
 from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway, needs
 from anabranch.api.openapi.declare import BODY_CODES, body, problems
 from anabranch.api.paths import DeliveryId, EndpointId
-from anabranch.api.webhook_requests import (
+from anabranch.api.requests.body import JsonBody, check_body
+from anabranch.api.requests.webhooks import (
     AddWebhookRequest,
     ChangeWebhookRequest,
     DeliveriesQuery,

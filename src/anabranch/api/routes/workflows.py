@@ -7,11 +7,11 @@ from fastapi import APIRouter, Response
 from anabranch.access import Scope
 from anabranch.api.answers.build import build_workflow, build_workflow_summary, to_text
 from anabranch.api.answers.etags import IfNoneMatch, answer_unless_cached, returns_cacheable
-from anabranch.api.body import YAML_TYPES, YamlText
 from anabranch.api.deps import CurrentGateway, needs
 from anabranch.api.drawing import SVG_RESPONSES, answer_svg
 from anabranch.api.openapi.declare import BODY_CODES, body, problems
 from anabranch.api.paths import WorkflowId
+from anabranch.api.requests.body import YAML_TYPES, YamlText
 from anabranch.contract.answer import JsonObject, build
 from anabranch.contract.workflows import Refusal, Reloaded, Verdict, Workflow, WorkflowMistake, Workflows
 from anabranch.workflows.drawing.diagram import workflow_svg

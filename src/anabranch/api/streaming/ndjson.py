@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fastapi import Request, Response
 from starlette.types import Receive, Scope, Send
 
-from anabranch.api.body import too_large
+from anabranch.api.requests.body import too_large
 
 __all__ = ["MEDIA_TYPES", "Line", "NdjsonResponse", "read_batches"]
 

@@ -1,1 +1,1 @@
-"""Commands of platforms: orders, releases and decisions."""
+"""Commands of platforms: orders, releases, decisions, keys and webhooks."""

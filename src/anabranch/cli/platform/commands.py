@@ -24,6 +24,7 @@ AssetName = Annotated[str, typer.Argument(metavar="ASSET", help="The id of an as
 AnyName = Annotated[str, typer.Argument(metavar="ID", help="The id of a request, an asset, a release or a job.")]
 Reason = Annotated[str, typer.Option(help="Why; recorded in the audit.")]
 OptionalReason = Annotated[str | None, typer.Option(help="Why; recorded in the audit.")]
+Revision = Annotated[int | None, typer.Option(min=1, help="The one that was reviewed; without it, the newest.")]
 Body = Annotated[Path, typer.Argument(metavar="FILE", help="A file in JSON or YAML.")]
 Limit = Annotated[int, typer.Option(min=1, help="Maximum number of rows.")]
 
@@ -73,16 +74,16 @@ def list_approvals(limit: Limit = 100, json: Json = False) -> None:
         _print_releases(list(islice(client.platform.approvals(), limit)), json=json)
 
 
-def approve(release: ReleaseName, reason: OptionalReason = None, json: Json = False) -> None:
+def approve(release: ReleaseName, reason: OptionalReason = None, revision: Revision = None, json: Json = False) -> None:
     """Approve a release; its job goes on and publishes it."""
     with connect() as client:
-        _print(client.platform.approve(release, reason), json=json)
+        _print(client.platform.approve(release, reason, revision=revision), json=json)
 
 
-def reject(release: ReleaseName, reason: Reason, json: Json = False) -> None:
+def reject(release: ReleaseName, reason: Reason, revision: Revision = None, json: Json = False) -> None:
     """Reject a release; nothing of it is published."""
     with connect() as client:
-        _print(client.platform.reject(release, reason), json=json)
+        _print(client.platform.reject(release, reason, revision=revision), json=json)
 
 
 def revoke(release: ReleaseName, reason: Reason, json: Json = False) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from anabranch.adapters.postgres.store.audited_objects import PostgresRecords
+from anabranch.adapters.postgres.store.objects.audited import PostgresRecords
 from anabranch.app import open_marks, open_tiers
 from anabranch.canonical import JsonObject
 from anabranch.cli.connection import database_url

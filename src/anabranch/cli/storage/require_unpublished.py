@@ -5,7 +5,7 @@ from contextlib import closing, contextmanager
 from functools import partial
 from typing import Protocol
 
-from anabranch.adapters.postgres.store.audited_objects import PostgresRecords
+from anabranch.adapters.postgres.store.objects.audited import PostgresRecords
 from anabranch.cli.connection import database_url
 from anabranch.cli.setup import prepare
 from anabranch.cli.terminal.output import note

@@ -9,7 +9,7 @@ from anabranch.plugins.h3.grid_table import GRID_SHAPE, QUEUE, SOFTWARE
 from anabranch.plugins.h3.handler_models import GridReport
 from anabranch.plugins.stac.facts import ItemReference
 from anabranch.plugins.stac.handlers import ItemsParams, register_items
-from anabranch.plugins.vector.derived import begin_layer, finish_layer, load_part, timeless
+from anabranch.plugins.vector.publishing.derived import begin_layer, finish_layer, load_part, timeless
 from anabranch.sandbox.handler_calls import sandbox_folder
 from anabranch.strict_model import StrictModel
 

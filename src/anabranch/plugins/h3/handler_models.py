@@ -5,8 +5,8 @@ from typing import Annotated
 from pydantic import Field, JsonValue
 
 from anabranch.plugins.h3.request import Resolution
-from anabranch.plugins.vector.derived import DerivedLayer, LayerFacts
 from anabranch.plugins.vector.models import PartRows
+from anabranch.plugins.vector.publishing.derived import DerivedLayer, LayerFacts
 from anabranch.plugins.zonal.handler_models import PinnedLayer, PinnedRaster
 from anabranch.plugins.zonal.models import BandStatistics, Measured
 from anabranch.strict_model import StrictModel

@@ -24,9 +24,9 @@ from anabranch.plugins.h3.handler_models import (
 )
 from anabranch.plugins.h3.request import CellStatisticsRequest, GridRequest
 from anabranch.plugins.h3.settings import H3Settings
-from anabranch.plugins.vector.derived import begin_layer, finish_layer, load_part, timeless
 from anabranch.plugins.vector.handler_models import Finished
 from anabranch.plugins.vector.models import PartRows
+from anabranch.plugins.vector.publishing.derived import begin_layer, finish_layer, load_part, timeless
 from anabranch.plugins.vector.tables.names import name_base
 from anabranch.plugins.zonal import published
 from anabranch.plugins.zonal.handler_models import PinnedLayer

@@ -24,7 +24,7 @@ from anabranch.plugins.stac.pgstac.items import (
     show_collection,
 )
 from anabranch.plugins.stac.pgstac.transaction import Work, jsonb, publishing, run
-from anabranch.plugins.stac.validation import validate
+from anabranch.plugins.stac.validation.validate import validate
 
 __all__ = [
     "BATCH_ITEMS", "Acted", "Action", "By", "Layer", "Publication", "Published", "Work", "act", "ensure_collection",

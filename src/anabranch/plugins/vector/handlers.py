@@ -7,7 +7,6 @@ from anabranch.engine.worker.context import Context
 from anabranch.engine.worker.handler import handler
 from anabranch.errors import Conflict, NotFound, Permanent
 from anabranch.plugins.stac.item_facts import read_vector_item
-from anabranch.plugins.vector.derived import put_report, require_own_item
 from anabranch.plugins.vector.handler_models import (
     Chunk,
     Cleaned,
@@ -21,7 +20,8 @@ from anabranch.plugins.vector.handler_models import (
     StagedTable,
 )
 from anabranch.plugins.vector.models import CleanedTable, ReadOptions
-from anabranch.plugins.vector.publication import describe_item, table_output
+from anabranch.plugins.vector.publishing.derived import put_report, require_own_item
+from anabranch.plugins.vector.publishing.describe import describe_item, table_output
 from anabranch.plugins.vector.request import VectorRequest
 from anabranch.plugins.vector.sandbox_calls import convert_in_sandbox, sandbox_folder
 from anabranch.plugins.vector.settings import VectorSettings

@@ -1,6 +1,6 @@
 """Parameters and results of the zonal handlers, validated where they enter."""
 
-from anabranch.plugins.vector.derived import DerivedLayer, LayerFacts
+from anabranch.plugins.vector.publishing.derived import DerivedLayer, LayerFacts
 from anabranch.plugins.zonal.models import BandStatistics, Measured
 from anabranch.strict_model import StrictModel
 

@@ -8,9 +8,9 @@ from psycopg.rows import dict_row
 
 from anabranch.engine.worker.context import Context
 from anabranch.engine.worker.handler import handler
-from anabranch.plugins.vector.derived import begin_layer, finish_layer, load_part
 from anabranch.plugins.vector.handler_models import Finished
 from anabranch.plugins.vector.models import MAX_SAMPLES, TableShape
+from anabranch.plugins.vector.publishing.derived import begin_layer, finish_layer, load_part
 from anabranch.plugins.vector.tables.names import name_base
 from anabranch.plugins.zonal.handler_models import (
     FinishParams,

@@ -14,7 +14,7 @@ from anabranch.contract.mosaic import MosaicDocument
 from anabranch.engine.worker.context import Context
 from anabranch.errors import Conflict, NotFound, Permanent
 from anabranch.plugins.stac.facts import Source
-from anabranch.plugins.vector.derived import LayerFacts
+from anabranch.plugins.vector.publishing.derived import LayerFacts
 from anabranch.plugins.vector.tables.load import find_layer
 from anabranch.plugins.zonal.handler_models import PinnedLayer, PinnedRaster
 from anabranch.plugins.zonal.models import MosaicTiles

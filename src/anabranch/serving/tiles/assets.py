@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from anabranch.adapters.postgres.store.published_files import PublishedFile
+from anabranch.adapters.postgres.store.published.files import PublishedFile
 from anabranch.canonical import encode
 from anabranch.contract.mosaic import DRAWN, MOSAIC_TYPE
 from anabranch.contract.published_links import address_of
@@ -64,7 +64,7 @@ class Assets:
         wanted = next(iter(addresses), None) if name is None else name
         if (wanted is None and rasters.plain) or name in rasters.plain:
             raise NotFound(
-                "asset.not_found",
+                "item.no_raster",
                 f"no tiles are made of {name or rasters.plain[0]} of item {item}",
                 remedy="Fetch the file, or publish it with process_raster. Operators can allow tiles of files "
                 "that were cataloged in place: draw_files_in_place.",
@@ -72,7 +72,7 @@ class Assets:
         if wanted is None or wanted not in addresses:
             known = ", ".join(addresses) or "none"
             what = "raster" if name is None else f"raster {name}"
-            raise NotFound("asset.not_found", f"item {item} has no {what}", remedy=f"Its rasters are: {known}.")
+            raise NotFound("item.no_raster", f"item {item} has no {what}", remedy=f"Its rasters are: {known}.")
         if _media_type(rasters.assets[wanted]) == MOSAIC_TYPE:
             return await self._mosaics.load(addresses[wanted])
         return await self._objects.locate(addresses[wanted], rasters.pins.get(wanted))

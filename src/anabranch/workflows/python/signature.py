@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 
 from pydantic.fields import FieldInfo
 
-from anabranch.canonical import Json, encode
+from anabranch.canonical import Json, JsonObject, encode
 from anabranch.workflows.inputs import Input, declare_input
 from anabranch.workflows.python.places import Place, TraceError
 
@@ -43,9 +43,9 @@ def read_signature(function: Callable[..., Any], place: Place) -> dict[str, dict
     return inputs
 
 
-def read_fields(given: Mapping[str, Any], place: Place) -> dict[str, Json]:  # annotations, inputs, or their keys
+def read_fields(given: Mapping[str, Any], place: Place) -> JsonObject:  # annotations, inputs, or their keys
     """Each field of an answer as a file declares it; one that may be None can be left out."""
-    fields: dict[str, Json] = {}
+    fields: JsonObject = {}
     for name, hint in given.items():
         if isinstance(hint, Input | dict):
             fields[name] = declare_input(hint) if isinstance(hint, Input) else hint
@@ -58,7 +58,7 @@ def read_fields(given: Mapping[str, Any], place: Place) -> dict[str, Json]:  # a
     return fields
 
 
-def _input(name: str, hint: Any, parameter: inspect.Parameter, place: Place) -> dict[str, Json]:  # hint: any annotation
+def _input(name: str, hint: Any, parameter: inspect.Parameter, place: Place) -> JsonObject:  # hint: any annotation
     try:
         said, may_be_none = _declare(hint)
     except ValueError as error:
@@ -98,11 +98,11 @@ def _declare(hint: Any) -> tuple[dict[str, Json], bool]:
     return {"type": found}, False
 
 
-def _constrain(part: Any) -> dict[str, Json]:  # whatever an annotation holds
+def _constrain(part: Any) -> JsonObject:  # whatever an annotation holds
     if isinstance(part, Input):
         return declare_input(part)
     if isinstance(part, FieldInfo):
-        said: dict[str, Json] = {} if part.description is None else {"description": part.description}
+        said: JsonObject = {} if part.description is None else {"description": part.description}
         for inner in part.metadata:
             said |= _constrain(inner)
         return said

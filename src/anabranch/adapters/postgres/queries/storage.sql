@@ -132,11 +132,11 @@ select version from found where version is not null;
 select version from pgstac.migrations order by datetime desc, version desc limit 1
 
 -- name: publication_file
--- A file of a publication: gone where its item is withdrawn or its files were removed; without an address where it has no
+-- A file of a publication: gone where its item is withdrawn, its revision revoked or its files removed; without an address where it has no
 -- such file. current: the item is published.
 select p.key, c.action <> 'withdraw' as current, f.publication::text, f.name, f.tier || '://' || f.key as address,
        f.media_type, f.size, f.sha256, f.version,
-       c.action = 'withdraw' or not (p.source = c.source or exists (
+       c.action = 'withdraw' or app.is_revoked(p.source) or not (p.source = c.source or exists (
            select from app.former_publications x where x.publication = p.source)) as gone
   from app.publications p
   join app.publication_keys k on k.kind = p.kind and k.key = p.key
@@ -165,6 +165,7 @@ select p.body, coalesce(f.files, '[]') as files
  where k.kind = 'item' and k.key = %(key)s
    and (%(platform)s::text is null or app.sees(%(platform)s, split_part(k.key, '/', 1), k.public))
    and (p.id = c.source or exists (select from app.former_publications x where x.publication = p.id))
+   and not app.is_revoked(p.id)
 
 -- name: publications
 -- The history of a key, the newest first.

@@ -93,7 +93,7 @@ class Files:
     def functions(self) -> tuple[SqlFile, ...]:
         """The functions, one to a file, with the triggers that call them; then those of our plugins."""
         package = self.root.parents[1]
-        brought = sorted(package.glob("plugins/*/functions/*.sql"))
+        brought = sorted(package.glob("plugins/*/functions/**/*.sql"))
         return (*self._folder("functions"), *(_read(path, package) for path in brought))
 
     @cached_property

@@ -15,7 +15,7 @@ from anabranch.contract.platform import AuditEntry, Platform, WorkOrder
 from anabranch.engine.model import RightId
 from anabranch.engine.ports import TakenRight
 
-__all__ = ["ActionBy", "PostgresPlatforms", "SubmittedRelease", "note_rollback", "revoke"]
+__all__ = ["ActionBy", "PostgresPlatforms", "SubmittedRelease", "revoke"]
 
 
 class Calls(Protocol):
@@ -69,10 +69,12 @@ class PostgresPlatforms:
         (row,) = await self._database.call("save_platform", name, text, by.actor, by.correlation_id)
         return bool(row["save_platform"])
 
-    async def decide(self, release_id: str, approved: bool, by: ActionBy, session: int) -> tuple[str, str, int | None]:
-        """Approve or reject a release: a verdict, its job, and the right to advance that."""
+    async def decide(
+        self, release_id: str, revision: int | None, approved: bool, by: ActionBy, session: int
+    ) -> tuple[str, str, int | None]:
+        """Approve or reject a revision of a release: a verdict, its job, and the right to advance that."""
         (row,) = await self._database.call(
-            "decide_release", by.sight, release_id, approved, by.actor, by.reason, by.correlation_id, session
+            "decide_release", by.sight, release_id, revision, approved, by.actor, by.reason, by.correlation_id, session
         )
         return row["verdict"], row["job_id"], row["right_id"]
 
@@ -118,23 +120,13 @@ class PostgresPlatforms:
         return [AuditEntry(**row) for row in rows]
 
 
-def revoke(connection: Connection[TupleRow], release_id: str, by: ActionBy) -> tuple[str, str, str]:
-    """Revoke a release in the caller's transaction: a verdict, and the collection and id of the item to withdraw."""
+def revoke(connection: Connection[TupleRow], release_id: str, by: ActionBy) -> tuple[str, list[str]]:
+    """Revoke a release in the caller's transaction, which goes on in its own role: a verdict, and what to withdraw, as
+    collection/item."""
     arguments = (by.sight, release_id, by.actor, by.reason, by.correlation_id)
-    (row,) = _call(connection, "revoke_release", arguments)
-    return row["verdict"], row["collection"], row["item_id"]
-
-
-def note_rollback(connection: Connection[TupleRow], release_id: str, number: int | None, by: ActionBy) -> None:
-    """Record a rollback in the caller's transaction."""
-    _call(connection, "note_rollback", (by.sight, release_id, number, by.actor, by.reason, by.correlation_id))
-
-
-def _call(connection: Connection[TupleRow], function: str, arguments: Sequence[object]) -> list[DictRow]:
-    """The rows of a function of the platform, called in the app's role; the transaction goes on in its own."""
     with connection.cursor(row_factory=dict_row) as cursor:
         before = cursor.execute("select current_setting('role') as role").fetchone()
         cursor.execute("select set_config('role', %s, true)", [Role.APP.value])
-        rows = cursor.execute(call_text(function).encode(), arguments).fetchall()
+        (row,) = cursor.execute(call_text("revoke_release").encode(), arguments).fetchall()
         cursor.execute("select set_config('role', %s, true)", [before["role"] if before else "none"])
-        return rows
+        return row["verdict"], row["shown"]

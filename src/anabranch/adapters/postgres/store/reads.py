@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from anabranch.adapters.postgres.connect import Role
 from anabranch.adapters.postgres.database import Database
-from anabranch.adapters.postgres.store.published_files import PostgresFiles
-from anabranch.adapters.postgres.store.published_items import PostgresItems
+from anabranch.adapters.postgres.store.published.files import PostgresFiles
+from anabranch.adapters.postgres.store.published.items import PostgresItems
 from anabranch.adapters.postgres.store.rows import Row, index_of, read_definition
 from anabranch.canonical import Json, JsonObject
 from anabranch.contract.answer import read

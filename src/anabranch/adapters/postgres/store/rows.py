@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
-from anabranch.canonical import Json, encode
+from anabranch.canonical import Json, JsonObject, encode
 from anabranch.engine.advancing.json_array import Items
 from anabranch.engine.advancing.lanes import KeepLane, OpenLane, Source
 from anabranch.engine.advancing.transitions import OpenWait, SetJob, SetNode, Transition
@@ -73,7 +73,7 @@ def write_batch(submissions: Sequence[Submission]) -> tuple[str, str]:
     return encode([_workflow(workflow) for workflow in workflows.values()]), f"[{written}]"
 
 
-def _workflow(workflow: Workflow) -> dict[str, Json]:
+def _workflow(workflow: Workflow) -> JsonObject:
     """A definition as app.submit_batch reads it: as text, for it is stored already but for the first time."""
     nodes: list[Json] = [node.name for node in workflow.nodes]
     parts: list[Json] = list(workflow.parts)
@@ -83,7 +83,7 @@ def _workflow(workflow: Workflow) -> dict[str, Json]:
 def _submission(place: int, submission: Submission) -> str:
     """A submission as JSON text; the parameters are JSON text already and are not encoded again."""
     head, tail = submission.identity
-    given: dict[str, Json] = {
+    given: JsonObject = {
         "place": place,
         "head": head,
         "tail": tail,
@@ -114,7 +114,7 @@ def read_submitted(row: Row) -> Submitted | KeyTaken:
     return Submitted(row["job_id"], JobState(row["state"]), row["created"], rights, row["replayed"], before)
 
 
-def write_change(transition: Transition) -> dict[str, Json]:
+def write_change(transition: Transition) -> JsonObject:
     """A transition as app.apply reads it; its parts are not copied, for a fan-out may have very many items."""
     name = {OpenLane: "open", KeepLane: "keep", OpenWait: "wait", SetNode: "node", SetJob: "job"}[type(transition)]
     if isinstance(transition, OpenLane):
@@ -124,15 +124,15 @@ def write_change(transition: Transition) -> dict[str, Json]:
     return {"do": name, **vars(transition)}
 
 
-def _write_lane(lane: OpenLane) -> dict[str, Json]:
+def _write_lane(lane: OpenLane) -> JsonObject:
     """A lane's policy, shape and values are one object in SQL."""
-    values: dict[str, Json] = {} if lane.values is None else {"values": lane.values}
+    values: JsonObject = {} if lane.values is None else {"values": lane.values}
     policy: Json = {**lane.policy.to_json(), **lane.shape.to_json(), **values}
     given = {name: value for name, value in vars(lane).items() if name not in ("shape", "values")}
     return {**given, "source": _write_source(lane.source), "policy": policy}
 
 
-def _write_source(source: Source) -> dict[str, Json]:
+def _write_source(source: Source) -> JsonObject:
     """Where a lane's tasks come from; items in a file were staged before."""
     if isinstance(source.items, Items):
         return {"kind": "staged", "count": len(source.items)}
@@ -222,7 +222,7 @@ def _fresh(
     return claims
 
 
-def write_token(attempt: Attempt) -> dict[str, Json]:
+def write_token(attempt: Attempt) -> JsonObject:
     """An attempt, by its task, number and token."""
     return {"lane": attempt.key.lane, "idx": attempt.key.place, "attempt": attempt.number, "token": attempt.token}
 

@@ -29,13 +29,9 @@ class Unpacked:
 
 def unpack(path: Path, folder: Path, settings: RasterSettings) -> Unpacked:
     """Unpack the raster of an archive below a folder, with the sidecars that we understand."""
+    advice = "Send an archive with one raster and its sidecars."
     limits = ArchiveLimits(
-        files=settings.raster_archive_files,
-        ratio=settings.raster_archive_ratio,
-        total_mb=settings.raster_max_mb,
-        total_setting="ANABRANCH_RASTER_MAX_MB",
-        code="raster.archive",
-        advice="Send an archive with one raster and its sidecars.",
+        "raster", settings.raster_archive_files, settings.raster_archive_ratio, settings.raster_max_mb, advice
     )
     with open_archive(path, limits) as archive:
         rasters, others = _find_rasters(archive)

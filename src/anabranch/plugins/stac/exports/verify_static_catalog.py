@@ -10,7 +10,7 @@ import pystac
 from anabranch.errors import AnabranchError, Permanent
 from anabranch.plugins.stac.exports.snapshot import Document
 from anabranch.plugins.stac.exports.static_catalog import ROOT_FILE
-from anabranch.plugins.stac.validation import validate
+from anabranch.plugins.stac.validation.validate import validate
 
 __all__ = ["verify_static_catalog"]
 

@@ -13,7 +13,7 @@ from anabranch.plugins.stac.collection import WORLD_EXTENT
 from anabranch.plugins.stac.ingest.hrefs import Bases, keep_links, resolve_assets
 from anabranch.plugins.stac.item import COLLECTION_LINK, STAC_VERSION
 from anabranch.plugins.stac.names import check_collection_id, check_item_id
-from anabranch.plugins.stac.validation import known_schemas, validate
+from anabranch.plugins.stac.validation.validate import known_schemas, validate
 
 __all__ = ["Rules", "check_collection", "check_item", "list_unknown_extensions"]
 

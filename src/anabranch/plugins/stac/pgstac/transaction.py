@@ -37,6 +37,7 @@ REFUSALS: Mapping[str, tuple[type[AnabranchError], str]] = {
     "AN018": (Conflict, "publication.tables"),
     "AN019": (NotFound, "catalog.no_collection"),
     "AN030": (Conflict, "publication.not_approved"),
+    "AN031": (Conflict, "publication.release"),
     "2BP01": (Conflict, "publication.in_use"),  # somebody's own views use the view
 }
 Work = Connection[Any]  # with any row factory

@@ -50,13 +50,9 @@ class Unpacked:
 
 def unpack(path: Path, folder: Path, settings: VectorSettings) -> Unpacked:
     """Unpack the layers of an archive below a folder."""
+    advice = "Send an archive with Shapefiles (.shp, .shx, .dbf, .prj), a file geodatabase, or one other file."
     limits = ArchiveLimits(
-        files=settings.vector_archive_files,
-        ratio=settings.vector_archive_ratio,
-        total_mb=settings.vector_max_mb,
-        total_setting="ANABRANCH_VECTOR_MAX_MB",
-        code="vector.archive",
-        advice="Send an archive with Shapefiles (.shp, .shx, .dbf, .prj), a file geodatabase, or one other file.",
+        "vector", settings.vector_archive_files, settings.vector_archive_ratio, settings.vector_max_mb, advice
     )
     with open_archive(path, limits) as archive:
         for member in archive.members:

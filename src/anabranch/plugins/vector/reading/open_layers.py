@@ -10,8 +10,8 @@ from anabranch.plugins.vector.reading.choose import choose_layers
 from anabranch.plugins.vector.reading.csv.open_csv import open_csv
 from anabranch.plugins.vector.reading.flatgeobuf import open_flatgeobuf
 from anabranch.plugins.vector.reading.formats import CSV, FLATGEOBUF, GEOPACKAGE, GML, KML, PARQUET, ZIP, identify
-from anabranch.plugins.vector.reading.geojson import open_json
 from anabranch.plugins.vector.reading.geopackage import open_geopackage
+from anabranch.plugins.vector.reading.json.geojson import open_json
 from anabranch.plugins.vector.reading.ogr import OgrFile, count_features, list_layers, open_layer, set_options
 from anabranch.plugins.vector.reading.parquet import open_parquet
 from anabranch.plugins.vector.reading.shapefile import open_shapefiles

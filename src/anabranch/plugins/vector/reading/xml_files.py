@@ -5,7 +5,7 @@ from pathlib import Path
 from anabranch.errors import Permanent
 from anabranch.plugins.vector.models import ReadOptions, SourceLayer
 from anabranch.plugins.vector.reading.choose import choose_layers
-from anabranch.plugins.vector.reading.json_scan import require_readable_whole
+from anabranch.plugins.vector.reading.json.scan import require_readable_whole
 from anabranch.plugins.vector.reading.ogr import OgrFile, count_features, list_indexed_layers, list_layers, open_layer
 from anabranch.plugins.vector.reading.xml_scan import XmlFacts, scan_xml
 from anabranch.plugins.vector.settings import VectorSettings

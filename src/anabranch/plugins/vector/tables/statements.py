@@ -9,7 +9,7 @@ from anabranch.sql_files import read_statements
 
 __all__ = ["SQL", "Rows", "name_in", "run", "text"]
 
-SQL = Path(__file__).parents[1] / "statements.sql"
+SQL = Path(__file__).with_name("statements.sql")
 Rows = list[tuple[Any, ...]]
 
 

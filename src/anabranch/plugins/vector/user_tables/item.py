@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from anabranch.manifests.statement import Origin
 from anabranch.plugins.stac.facts import Footprint, Output, Table, TableColumn, VectorItem
-from anabranch.plugins.vector.publication import EPOCH, OURS, Bounds, outline
+from anabranch.plugins.vector.publishing.describe import EPOCH, OURS, Bounds, outline
 from anabranch.plugins.vector.user_tables.inspection import TableFacts
 from anabranch.plugins.vector.user_tables.request import PublishRequest
 from anabranch.strict_model import StrictModel

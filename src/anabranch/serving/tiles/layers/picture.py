@@ -124,7 +124,7 @@ def _select(newest: Sequence[LayerItem], asset: str | None) -> Sequence[LayerIte
     if found := [item for item in newest if asset is None or asset in item.rasters.addresses]:
         return found
     message = f"none of the newest {len(newest)} items of the layer has a raster {asset}"
-    raise NotFound("asset.not_found", message, remedy="Narrow the search to items that have one.")
+    raise NotFound("item.no_raster", message, remedy="Narrow the search to items that have one.")
 
 
 def _asset_of(item: LayerItem, asset: str | None) -> str:

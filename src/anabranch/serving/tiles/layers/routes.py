@@ -133,7 +133,7 @@ def _source(request: Request, asset: str | None) -> LayerSource:
     layer, assets = layer_of_request(request), assets_of(request)
     items = [item for item in layer.items if asset is None or asset in item.rasters.addresses]
     if not items:
-        raise NotFound("asset.not_found", f"no item here has a raster {asset}", remedy="See the items at /stac/search.")
+        raise NotFound("item.no_raster", f"no item here has a raster {asset}", remedy="See the items at /stac/search.")
     is_small, budget = layer.head is None or layer.head.is_small, Budget(time.monotonic() + DEADLINE_SECONDS)
     fits = partial(_fits, _layers_of(request), layer.search)
     return LayerSource(items, partial(_locate, assets, asset), layer.bounds, is_small, budget, fits)

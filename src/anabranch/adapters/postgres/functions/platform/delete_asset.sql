@@ -1,5 +1,5 @@
 -- Mark an asset as deleted, or restore it; nothing of it is removed. verdict: `missing`, `shown` (a release of it is
--- published: unpublish that first), `same` or `done`.
+-- published: unpublish that first), `unresolved` (one is being processed or reviewed), `same` or `done`.
 create function app.delete_asset(
     _platform text, _asset_id text, _deleted boolean, _actor text, _reason text, _correlation_id text
 ) returns text language plpgsql as $$
@@ -15,6 +15,8 @@ begin
         return 'same';
     elsif _deleted and exists (select from app.release_details r where r.asset_id = _asset_id and r.number is not null) then
         return 'shown';
+    elsif _deleted and app.is_unresolved(_asset_id, null) then
+        return 'unresolved';
     end if;
     update app.assets a set deleted_at = case when _deleted then app.now() end where a.asset_id = _asset_id;
     perform app.record(_a.platform, _actor, case when _deleted then 'asset.deleted' else 'asset.restored' end, _asset_id, null, null,

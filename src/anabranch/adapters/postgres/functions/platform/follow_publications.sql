@@ -1,27 +1,59 @@
--- Nothing of a release is shown before it is approved, where that is required, nor after it was revoked (P6). AN030. What is
--- cleared as public is readable without a key from its first publication on.
+-- A release decides what its items show. Publications remember the revision that made their content; nothing of a release is
+-- shown before it is approved, where that is required, nor after it was rejected or revoked (P6), nor of a deleted asset:
+-- AN030. An item of a release is published by orders of that release alone, and never goes back to an older revision but by
+-- a rollback: AN031. Who may read it follows from its clearance. What happened is in the audit (P7).
 create function app.follow_publications() returns trigger language plpgsql as $$
 declare
     _before constant text := coalesce(current_setting('anabranch.platform', true), '');
-    _bad text;
+    _bad record;
 begin
     perform app.see('*');
-    select p.key into _bad
+    insert into app.published_revisions (publication, release_id, revision, platform)
+    select p.id, v.release_id, v.revision, v.platform
+      from (select distinct m.job_id from made m where m.kind = 'item' and m.source = m.id) j
+     cross join lateral (
+           select r.* from app.job_line(j.job_id) l join app.revisions r on r.job_id = l.job_id limit 1) v
+      join made p on p.kind = 'item' and p.job_id = j.job_id and p.source = p.id;
+    perform from app.releases x
+      where x.release_id in (select r.release_id from made p join app.published_revisions r on r.publication = p.source)
+      order by x.release_id for share;  -- so that its clearance and its approval are those that are committed
+    select p.key, case
+           when v.approval_status in ('rejected', 'revoked', 'expired') or v.approval_required and v.approval_status <> 'approved'
+                or a.deleted_at is not null then 'AN030' else 'AN031' end as code
+      into _bad
       from made p
-      join app.publications s on s.id = p.source
-     cross join lateral app.job_line(s.job_id) l
-      join app.revisions v on v.job_id = l.job_id
-     where p.action <> 'withdraw' and (v.approval_required or v.approval_status in ('revoked', 'expired'))
-       and v.approval_status <> 'approved'
+      left join app.releases x on x.collection = split_part(p.key, '/', 1) and x.item_id = split_part(p.key, '/', 2)
+      left join app.published_revisions r on r.publication = p.source
+      left join app.revisions v on v.release_id = r.release_id and v.revision = r.revision
+      left join app.releases o on o.release_id = r.release_id
+      left join app.assets a on a.asset_id = o.asset_id
+     where p.kind = 'item' and p.action <> 'withdraw'
+       and (v.approval_status in ('rejected', 'revoked', 'expired') or v.approval_required and v.approval_status <> 'approved'
+            or a.deleted_at is not null
+            or x.release_id is distinct from r.release_id and x.release_id is not null
+            or p.action in ('publish', 'replace') and exists (
+               select from app.published_revisions n where n.release_id = r.release_id and n.revision > r.revision))
      limit 1;
-    update app.publication_keys k set public = true
-      from made p join app.releases r on r.collection = split_part(p.key, '/', 1) and r.item_id = split_part(p.key, '/', 2)
-     where p.kind = 'item' and k.kind = p.kind and k.key = p.key and k.owner = r.platform and r.clearance = 'public'
-       and not k.public;
-    perform app.see(_before);
     if _bad is not null then
-        raise exception 'item % belongs to a release that is not approved', _bad using errcode = 'AN030';
+        raise exception '%', case _bad.code
+            when 'AN030' then format('item %s belongs to a release that is not approved', _bad.key)
+            else format('item %s belongs to a release, which shows something else', _bad.key) end using errcode = _bad.code;
     end if;
+    update app.publication_keys k set public = x.clearance = 'public'
+      from made p
+      join app.published_revisions r on r.publication = p.source
+      join app.releases x on x.release_id = r.release_id
+     where k.kind = p.kind and k.key = p.key and k.owner = x.platform and k.public <> (x.clearance = 'public');
+    perform app.record(
+        r.platform, p.actor, case p.action when 'withdraw' then 'release.withdrawn' when 'restore' then 'release.restored'
+                                           when 'rollback' then 'release.rolled_back' else 'release.published' end,
+        x.asset_id, r.release_id, r.revision, p.reason, jsonb_build_object('item', p.key, 'number', p.number),
+        coalesce((select j.correlation_id from app.jobs j where j.job_id = p.job_id),
+                 nullif(current_setting('anabranch.correlation_id', true), ''), p.id::text))
+       from made p
+       join app.published_revisions r on r.publication = p.source
+       join app.releases x on x.release_id = r.release_id;
+    perform app.see(_before);
     return null;
 end;
 $$;

@@ -1,12 +1,15 @@
--- What a job, or one that it ran, published last under a key: its files and tables, and a hash over their content.
-create function app.list_artifacts(_key text, _job_id text) returns table (content_hash text, artifacts jsonb)
+-- What the job of a revision published, in all of its items: files and tables, and a hash over their content.
+create function app.list_artifacts(_release_id text, _revision integer) returns table (content_hash text, artifacts jsonb)
 language sql stable as $$
-    select encode(sha256(convert_to(coalesce(f.hashes, '') || coalesce(p.body #>> '{properties,file:checksum}', ''), 'UTF8')), 'hex'),
-           coalesce(f.files, '[]') || coalesce(t.tables, '[]')
-      from (select x.* from app.publications x
-             where x.kind = 'item' and x.key = _key and x.source = x.id
-               and exists (select from app.job_line(x.job_id) l where l.job_id = _job_id)
-             order by x.number desc limit 1) p
+    with content as (
+        select distinct on (p.key) p.id, p.key, p.body
+          from app.published_revisions r join app.publications p on p.id = r.publication
+         where r.release_id = _release_id and r.revision = _revision
+         order by p.key, p.number desc)
+    select encode(sha256(convert_to(string_agg(
+               coalesce(f.hashes, '') || coalesce(p.body #>> '{properties,file:checksum}', ''), ' ' order by p.key), 'UTF8')), 'hex'),
+           jsonb_path_query_array(jsonb_agg(coalesce(f.files, '[]') || coalesce(t.tables, '[]') order by p.key), '$[*][*]')
+      from content p
      cross join lateral (
            select string_agg(coalesce(x.sha256, x.version), ' ' order by x.name) as hashes,
                   jsonb_agg(jsonb_build_object('kind', x.kind, 'name', x.name, 'href', x.tier || '://' || x.key,

@@ -1,16 +1,19 @@
 -- Accept a work order of a platform: asset, release, revision, request, audit and job are made in one commit (E2), as
--- app.weigh_submission says. Two at once for one asset wait for each other, so that ordinals rise without gaps, and one asset
+-- app.judge_submission says. Two at once for one asset wait for each other, so that ordinals rise without gaps, and one asset
 -- has one unresolved release (P3). An overwrite cancels what the release still waits for. _order: {platform, asset_id,
 -- release_id, refs, version, data_type, collection, item_id, title, description, tags, clearance, approval_required,
 -- order_hash, overwrite, reprocess, body, actor, correlation_id}; the arguments before it are those of app.submit_batch, for
--- one job. `full`: the platform has as many unresolved revisions as it may have. _dry_run: nothing is written. Without a verdict that makes something, request and job are those before, if any.
+-- one job. Besides what app.judge_submission says: `full` (the platform has as many unresolved releases as it may have),
+-- `owner` (the collection is another's), `clearance` (an order does not let more people read what is there). _dry_run: nothing
+-- is written. Without a verdict that makes something, request and job are those before, if any.
 create function app.submit_release(_session bigint, _workflows jsonb, _submissions jsonb, _order jsonb, _dry_run boolean)
 returns table (
     verdict text, request_id uuid, revision integer, job_id text, state app.job_state, rights bigint[]
 ) language plpgsql as $$
 declare
     _o record;
-    _weighed record;
+    _judged record;
+    _release record;
 begin
     perform app.assert_read_committed();
     select x.* into _o from jsonb_to_record(_order) x(
@@ -24,57 +27,60 @@ begin
         on conflict do nothing;
     end if;
     perform from app.assets a where a.asset_id = _o.asset_id for update;
-    select w.* into _weighed
-      from app.weigh_submission(_o.asset_id, _o.release_id, _o.order_hash, _o.overwrite, _o.reprocess) w;
+    select w.* into _judged
+      from app.judge_submission(_o.asset_id, _o.release_id, _o.order_hash, _o.overwrite, _o.reprocess) w;
     rights := '{}';
+    select x.* into _release from app.releases x where x.release_id = _o.release_id;
     verdict := case
-        when _weighed.verdict in ('create', 'next') and (
-             select count(*) >= p.max_unresolved
-               from app.platforms p
-               join app.revisions v on v.platform = p.id and v.approval_status = 'pending_review'
-                                   and v.processing_status <> 'failed'
-              where p.id = _o.platform group by p.max_unresolved) then 'full'
-        else _weighed.verdict end;
-    revision := case verdict when 'create' then 1 when 'next' then _weighed.newest + 1 else _weighed.newest end;
+        when _judged.verdict in ('next', 'same') and (_release.collection, _release.data_type) <> (_o.collection, _o.data_type)
+             then 'different'
+        when _judged.verdict in ('create', 'next') and not app.may_write(_o.platform, _o.collection) then 'owner'
+        when _judged.verdict = 'next' and _o.clearance > _release.clearance then 'clearance'
+        when _judged.verdict in ('create', 'next') and app.is_full(_o.platform, _o.release_id) then 'full'
+        else _judged.verdict end;
+    revision := case verdict when 'create' then 1 when 'next' then _judged.newest + 1 else _judged.newest end;
     if _dry_run or verdict not in ('create', 'next') then
         return query
-        select verdict, r.request_id, submit_release.revision, case when verdict = 'same' then _weighed.job_id end, j.state, rights
+        select verdict, r.request_id, submit_release.revision, case when verdict = 'same' then _judged.job_id end, j.state, rights
           from (select 1) one
           left join lateral (select q.request_id from app.requests q
-                              where q.release_id = _o.release_id and q.revision = _weighed.newest
+                              where q.release_id = _o.release_id and q.revision = _judged.newest
                               order by q.number limit 1) r on verdict = 'same'
-          left join app.jobs j on j.job_id = _weighed.job_id and verdict = 'same';
+          left join app.jobs j on j.job_id = _judged.job_id and verdict = 'same';
         return;
     end if;
     if verdict = 'create' then
         insert into app.releases (release_id, asset_id, platform, ordinal, version, data_type, collection, item_id, clearance,
                                   made_by, made_at)
         select _o.release_id, _o.asset_id, _o.platform, 1 + coalesce(max(r.ordinal), 0), _o.version, _o.data_type,
-               _o.collection, _o.item_id, _o.clearance, _o.actor, app.now()
+               _o.collection, _o.item_id, coalesce(_o.clearance, 'uncleared'), _o.actor, app.now()
           from app.releases r where r.asset_id = _o.asset_id;
         perform app.record(_o.platform, _o.actor, 'release.created', _o.asset_id, _o.release_id, null, null,
                            jsonb_strip_nulls(jsonb_build_object('version', _o.version)), _o.correlation_id);
-    elsif _o.overwrite then
-        perform app.cancel(r.job_id, 'another revision was submitted', _o.actor)
-           from app.revisions r join app.jobs j on j.job_id = r.job_id
-          where r.release_id = _o.release_id and r.revision = _weighed.newest
-            and j.state in ('pending', 'running', 'waiting');
+    else
+        update app.assets a set title = _o.title, description = _o.description, tags = _o.tags where a.asset_id = _o.asset_id;
+        perform app.clear_release(_o.platform, _o.release_id, _o.clearance, _o.actor, null, _o.correlation_id)
+          where _o.clearance < _release.clearance;
     end if;
     insert into app.revisions (release_id, revision, platform, order_hash, approval_required, submitted_by, made_at)
     values (_o.release_id, submit_release.revision, _o.platform, _o.order_hash, _o.approval_required, _o.actor, app.now());
+    perform app.cancel(r.job_id, 'another revision was submitted', _o.actor)
+       from app.revisions r join app.jobs j on j.job_id = r.job_id
+      where _o.overwrite and r.release_id = _o.release_id and r.revision = _judged.newest
+        and j.state in ('pending', 'running', 'waiting');
     select s.job_id, s.state, s.rights into submit_release.job_id, submit_release.state, submit_release.rights
       from app.submit_batch(_session, _workflows, _submissions) s;
     update app.revisions r set job_id = submit_release.job_id
      where r.release_id = _o.release_id and r.revision = submit_release.revision;
-    -- The revision follows its job from here on: this calls app.job_moved, though the job may have been watched before.
-    update app.jobs j set watched = false where j.job_id = submit_release.job_id;
-    update app.jobs j set watched = true where j.job_id = submit_release.job_id;
     insert into app.requests (platform, asset_id, release_id, revision, body, made_by, correlation_id, made_at)
     values (_o.platform, _o.asset_id, _o.release_id, submit_release.revision, _o.body, _o.actor, _o.correlation_id, app.now())
     returning requests.request_id into submit_release.request_id;
     perform app.record(_o.platform, _o.actor, 'revision.submitted', _o.asset_id, _o.release_id, submit_release.revision, null,
                        jsonb_build_object('request_id', submit_release.request_id, 'job_id', submit_release.job_id),
                        _o.correlation_id);
+    -- The revision follows its job from here on: this calls app.job_moved, though the job may have been watched before.
+    update app.jobs j set watched = false where j.job_id = submit_release.job_id;
+    update app.jobs j set watched = true where j.job_id = submit_release.job_id;
     return next;
 end;
 $$;

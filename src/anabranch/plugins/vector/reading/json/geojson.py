@@ -6,8 +6,8 @@ from pathlib import Path
 
 from anabranch.plugins.vector.models import ReadOptions, SourceLayer
 from anabranch.plugins.vector.reading.choose import check_name, choose_layers
-from anabranch.plugins.vector.reading.json_columns import OwnColumns, PropertyFacts
-from anabranch.plugins.vector.reading.json_scan import JsonFacts, read_features, require_readable_whole, scan_json
+from anabranch.plugins.vector.reading.json.columns import OwnColumns, PropertyFacts
+from anabranch.plugins.vector.reading.json.scan import JsonFacts, read_features, require_readable_whole, scan_json
 from anabranch.plugins.vector.reading.ogr import OgrFile, list_layers, open_layer
 from anabranch.plugins.vector.settings import VectorSettings
 from anabranch.redaction import show_text

@@ -4,12 +4,12 @@ import structlog
 from fastapi import APIRouter
 
 from anabranch.access import Scope
-from anabranch.api.body import JsonBody, check_body
 from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway, needs
 from anabranch.api.openapi.declare import BODY_CODES, body, problems, takes
 from anabranch.api.paths import Kind, LimitedName
-from anabranch.api.requests import LimitRequest, PauseRequest
-from anabranch.api.unknown_names import warn_of_unknown
+from anabranch.api.requests.body import JsonBody, check_body
+from anabranch.api.requests.models import LimitRequest, PauseRequest
+from anabranch.api.requests.unknown_names import warn_of_unknown
 from anabranch.contract.answer import build
 from anabranch.contract.control import Limit, Paused, Queue, SetLimit
 from anabranch.engine.model import LimitKind

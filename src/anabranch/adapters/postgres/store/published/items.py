@@ -6,7 +6,7 @@ from typing import Any
 from packaging.version import InvalidVersion, Version
 
 from anabranch.adapters.postgres.database import Database
-from anabranch.adapters.postgres.store.published_files import PublishedFile
+from anabranch.adapters.postgres.store.published.files import PublishedFile
 from anabranch.canonical import JsonObject
 from anabranch.contract.catalog import AffectedFile, CollectionAccess, Publication, PublishedItem, SigningKey
 from anabranch.errors import InputError, NotFound

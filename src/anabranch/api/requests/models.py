@@ -6,9 +6,9 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field
 
 from anabranch.access import DEFAULT_PLATFORM, PLATFORM_PATTERN, KeyRequest, Scope
-from anabranch.api.labels import LabelPairs, Labels
+from anabranch.api.requests.labels import LabelPairs, Labels
+from anabranch.api.requests.webhooks import CallbackRequest
 from anabranch.api.security.outer_middleware import CORRELATION_ID
-from anabranch.api.webhook_requests import CallbackRequest
 from anabranch.contract.jobs import TaskStatus
 from anabranch.engine.model import JobState
 from anabranch.strict_model import StrictModel

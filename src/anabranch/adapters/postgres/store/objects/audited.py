@@ -9,7 +9,7 @@ from psycopg.rows import DictRow, dict_row
 
 from anabranch.adapters.postgres.connect import Role, connect
 from anabranch.adapters.postgres.database import query_text
-from anabranch.adapters.postgres.store.published_files import PublishedFile
+from anabranch.adapters.postgres.store.published.files import PublishedFile
 from anabranch.storage.audit import JobRecord
 
 __all__ = ["PostgresRecords"]

@@ -10,7 +10,7 @@ from anabranch.api.answers.build import build_page
 from anabranch.api.deps import CurrentGateway, needs
 from anabranch.api.openapi.declare import JOB_CODES, problems
 from anabranch.api.paths import JobId
-from anabranch.api.requests import ConfirmQuery, TaskRowsQuery
+from anabranch.api.requests.models import ConfirmQuery, TaskRowsQuery
 from anabranch.contract.answer import Page
 from anabranch.contract.stack import CheckedFunctions, Redeployed, Statistics, TaskRow
 from anabranch.errors import InputError

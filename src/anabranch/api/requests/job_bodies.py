@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from anabranch.api.answers.errors import InvalidRequest, Mistake, list_mistakes
 from anabranch.api.callbacks import move_callbacks
-from anabranch.api.requests import JobRequest, SubmitQuery
+from anabranch.api.requests.models import JobRequest, SubmitQuery
 from anabranch.canonical import Json
 from anabranch.contract.jobs import CheckedJob
 from anabranch.errors import AnabranchError

@@ -13,7 +13,7 @@ from anabranch.plugins.stac.facts import Footprint, Source, Table, TableColumn, 
 from anabranch.plugins.stac.facts import Output as ItemOutput
 from anabranch.plugins.vector.handler_models import ChunkRows, Finished, Output, StagedTable
 from anabranch.plugins.vector.models import Bounds, Family, PartRows, TableShape
-from anabranch.plugins.vector.publication import EPOCH, OURS, outline, table_output
+from anabranch.plugins.vector.publishing.describe import EPOCH, OURS, outline, table_output
 from anabranch.plugins.vector.tables.load import copy_chunk, finish_table, make_table, may_publish
 from anabranch.plugins.vector.tables.names import name_table
 from anabranch.strict_model import StrictModel

@@ -10,8 +10,8 @@ from pydantic_core import from_json
 
 from anabranch.errors import Permanent
 from anabranch.garbage_collection import without_collector
-from anabranch.plugins.vector.reading.json_blocks import Block, follows_features, locate, read_blocks
-from anabranch.plugins.vector.reading.json_columns import Feature, PropertyFacts
+from anabranch.plugins.vector.reading.json.blocks import Block, follows_features, locate, read_blocks
+from anabranch.plugins.vector.reading.json.columns import Feature, PropertyFacts
 from anabranch.plugins.vector.settings import VectorSettings
 from anabranch.redaction import show_text
 

@@ -1,0 +1,1 @@
+"""Objects in storage, as the database knows them."""

@@ -1,0 +1,1 @@
+"""Published items and their files."""

@@ -1,0 +1,1 @@
+"""What requests say: bodies, parameters and headers, checked."""

@@ -1,0 +1,1 @@
+"""Routes for operators: health, metrics, workers, limits and the database."""

@@ -1,0 +1,1 @@
+"""Validation of STAC documents against their schemas."""

@@ -1,0 +1,1 @@
+"""What layers are published with, and layers that jobs compute."""

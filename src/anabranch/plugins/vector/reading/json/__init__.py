@@ -1,0 +1,1 @@
+"""GeoJSON, lines of it, and TopoJSON: read in blocks, and turned into columns."""

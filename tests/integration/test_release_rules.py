@@ -1,0 +1,210 @@
+"""What a release shows is decided by its revisions: not by other jobs, retries, signals, options or purges."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from anabranch.canonical import Json
+from anabranch.engine.model import JobState
+from anabranch.engine.submitting.submission import Order
+from anabranch.errors import Conflict, InputError
+from anabranch.item_actions import ItemAction
+from anabranch.job_control import RetryChoice
+from tests.support.rasters import hills, make_raster
+from tests.support.releases import ADMIN, ANN, BEN, approved, bronze, order, processed, rows, show, stack
+from tests.support.stack import Stack
+from tests.support.vectors import make_frame, write_frame
+
+__all__ = ["bronze", "stack"]  # fixtures
+
+pytestmark = pytest.mark.postgres
+
+ITEMS = "select collection, id from pgstac.items order by 1, 2"
+
+
+def policy(**more: Json) -> dict[str, Json]:
+    return {
+        "title": "Data hub", "required_refs": ["dataset_id", "resource_id"], "optional_refs": [],
+        "version_ref": "version_id", "workflows": {"raster": "process_raster", "vector": "process_vector"},
+        "approval": "one_approver", "callback_hosts": [], "max_unresolved": None, **more,
+    }  # fmt: skip
+
+
+async def actions(stack: Stack, limit: int) -> list[str]:
+    return [line.action for line in await stack.gateway.releases.platforms.audit("ddh", limit=limit)]
+
+
+async def refused(doing: Any) -> str:  # an awaitable
+    with pytest.raises(Conflict) as error:
+        await doing
+    return error.value.code
+
+
+async def test_p6_no_other_job_publishes_an_item_of_a_release(stack: Stack, catalog_url: str) -> None:
+    async def publish(release: Any) -> str:
+        at = {"collection": release["collection"], "item_id": release["item_id"]}
+        said = Order(
+            "process_raster", {"source": "bronze://ddh/b.tif", **at}, scope="ddh", by="ann", correlation_id="t"
+        )
+        done = await stack.wait((await stack.gateway.submit(said)).job_id)
+        return done.job.error.code if done.job.error else "none"
+
+    made = await processed(stack)
+    assert await publish(await show(stack, made.release_id)) == "publication.release"
+    assert rows(catalog_url, ITEMS) == []
+
+    await stack.gateway.releases.decide(made.release_id, True, BEN)
+    await stack.wait(str(made.job_id))
+    assert await publish(await show(stack, made.release_id)) == "publication.release"
+    assert (await show(stack, made.release_id))["number"] == 1
+
+
+async def test_p6_all_items_of_a_release_come_and_go_together(stack: Stack, catalog_url: str, bronze: Path) -> None:
+    releases = stack.gateway.releases
+    write_frame(make_frame(), bronze / "two.gpkg", layer="a")
+    write_frame(make_frame(), bronze / "two.gpkg", layer="b")
+    await releases.save_platform("ddh", policy(), ADMIN)
+    made = await approved(stack, source="two.gpkg", clearance="public")
+    shown = await show(stack, made.release_id)
+    assert (shown["number"], shown["shown_revision"], len(rows(catalog_url, ITEMS))) == (1, 1, 2)
+    assert len({one["name"] for one in shown["artifacts"] if one["kind"] == "table"}) == 2
+    public = "select distinct public from app.publication_keys where kind = 'item'"
+    assert rows(catalog_url, public) == [{"public": True}]
+
+    await releases.clear(made.release_id, "internal", BEN)
+    assert rows(catalog_url, public) == [{"public": False}]
+    await releases.revoke(made.release_id, ANN)
+    assert rows(catalog_url, ITEMS) == []
+    assert await refused(releases.submit(order(source="a.tif"), ANN)) == "release.exists"  # of another type
+
+
+async def test_an_order_does_not_say_what_its_release_decides(stack: Stack) -> None:
+    with pytest.raises(InputError, match="dry_run, item_id"):
+        await stack.gateway.releases.submit(order(options={"item_id": "x", "dry_run": True, "tiling": "never"}), ANN)
+
+
+async def test_p6_what_was_revoked_stays_gone(stack: Stack, catalog_url: str) -> None:
+    """Also when its job was purged, and when the next revision is published."""
+    releases = stack.gateway.releases
+    made = await approved(stack)
+    first = (await show(stack, made.release_id))["publication"]
+    gone = await releases.revoke(made.release_id, ANN)
+    with psycopg.connect(catalog_url, autocommit=True) as connection:
+        connection.execute("select app.purge(interval '-1 second', 0, 1000, 1000, 100000)")
+    restore = ItemAction("restore", gone["collection"], gone["item_id"], "ann", "by mistake", "ddh")
+    assert await refused(stack.gateway.publishing.act(restore)) == "publication.not_approved"
+
+    assert (await approved(stack, source="b.tif")).revision == 2
+    assert (await show(stack, made.release_id))["shown_revision"] == 2
+    (file,) = await stack.gateway.reads._database.query(
+        "publication_file", publication=first, file="thumbnail.png", platform=None
+    )
+    assert file["gone"]
+
+
+async def test_p4_the_gate_and_the_retries_of_a_release_are_the_releases(stack: Stack, bronze: Path) -> None:
+    releases, controls = stack.gateway.releases, stack.gateway.controls
+    made = await processed(stack)
+    job = str(made.job_id)
+    assert await refused(controls.signal(job, "review", {"approved": True}, "ann")) == "release.decides"
+    await releases.decide(made.release_id, True, BEN)
+    await stack.wait(job)
+    make_raster(bronze / "a.tif", hills()[:, ::-1])
+    assert await refused(controls.retry(job, RetryChoice(from_node="preflight"), "ann")) == "release.decides"
+    assert (await show(stack, made.release_id))["number"] == 1
+
+
+async def test_p3_a_retry_makes_no_second_unresolved_release(stack: Stack) -> None:
+    releases, controls = stack.gateway.releases, stack.gateway.controls
+    first = await releases.submit(order(), ANN)
+    await controls.cancel(str(first.job_id), "no", "ann")
+    assert "release.failed" in await actions(stack, 2)
+    await processed(stack, version="2", source="b.tif")
+    assert await refused(controls.retry(str(first.job_id), RetryChoice(), "ann")) == "release.decides"
+    assert await refused(releases.submit(order(reprocess=True), ANN)) == "release.unresolved"
+
+
+async def test_p5_an_older_revision_never_replaces_a_newer_one(stack: Stack) -> None:
+    releases = stack.gateway.releases
+    await releases.save_platform("ddh", policy(approval="none"), ADMIN)
+    first = await releases.submit(order(), ANN)
+    await stack.gateway.controls.cancel(str(first.job_id), "no", "ann")
+    second = await releases.submit(order(source="b.tif"), ANN)
+    await stack.wait(str(second.job_id))
+    retry = stack.gateway.controls.retry(str(first.job_id), RetryChoice(), "ann")
+    assert await refused(retry) == "release.decides"
+    assert (await show(stack, first.release_id))["shown_revision"] == 2
+
+
+async def test_p6_a_release_is_revoked_before_it_is_shown_and_after_it_was_unpublished(
+    stack: Stack, catalog_url: str
+) -> None:
+    releases = stack.gateway.releases
+    made = await processed(stack)
+    await releases.decide(made.release_id, True, BEN)
+    assert (await releases.revoke(made.release_id, ANN))["approval_status"] == "revoked"
+    await stack.wait(str(made.job_id))
+    assert rows(catalog_url, ITEMS) == []
+
+    made = await approved(stack, source="b.tif")
+    found = await show(stack, made.release_id)
+    await stack.gateway.publishing.act(ItemAction("withdraw", found["collection"], found["item_id"], "admin", "x"))
+    assert await actions(stack, 1) == ["release.withdrawn"]
+    await releases.revoke(made.release_id, ANN)
+    restore = ItemAction("restore", found["collection"], found["item_id"], "admin", "x")
+    assert await refused(stack.gateway.publishing.act(restore)) == "publication.not_approved"
+
+
+async def test_a_release_that_could_not_be_published_is_submitted_again(stack: Stack, catalog_url: str) -> None:
+    releases = stack.gateway.releases
+    made = await processed(stack)
+    await releases.decide(made.release_id, True, BEN)
+    await stack.gateway.controls.cancel(str(made.job_id), "the catalog is full", "ann")
+    failed = await show(stack, made.release_id)
+    if failed["number"] is None:  # else the job was faster
+        assert (failed["processing_status"], failed["approval_status"]) == ("failed", "approved")
+        assert await actions(stack, 1) == ["release.failed"]
+        assert (await releases.submit(order(), ANN)).verdict == "next"
+
+
+async def test_p4_a_decision_is_on_the_revision_that_was_reviewed(stack: Stack) -> None:
+    releases = stack.gateway.releases
+    first = await processed(stack)
+    second = await releases.submit(order(source="b.tif", overwrite=True), ANN)
+    await stack.until(str(second.job_id), lambda one: one.job.state is JobState.WAITING)
+    assert "revision.replaced" in await actions(stack, 9)
+    assert await refused(releases.decide(first.release_id, True, BEN, revision=1)) == "release.moved"
+    assert (await releases.decide(first.release_id, True, BEN, revision=2))["approval_status"] == "approved"
+
+
+async def test_p6_an_asset_is_deleted_when_nothing_of_it_waits(stack: Stack) -> None:
+    made = await processed(stack)
+    releases = stack.gateway.releases
+    assert await refused(releases.delete_asset(made.asset_id, True, ANN)) == "release.unresolved"
+    await releases.decide(made.release_id, False, BEN)
+    await releases.delete_asset(made.asset_id, True, ANN)
+    assert await refused(releases.submit(order(), ANN)) == "asset.deleted"
+
+
+async def test_the_limit_of_unresolved_releases_holds_and_an_overwrite_needs_no_room(stack: Stack) -> None:
+    releases = stack.gateway.releases
+    await releases.save_platform("ddh", policy(max_unresolved=1), ADMIN)
+    orders = [order().model_copy(update={"refs": {"dataset_id": n, "resource_id": 1}}) for n in range(6)]
+    answers = await asyncio.gather(*(releases.submit(one, ANN) for one in orders), return_exceptions=True)
+    (made,) = (one for one in answers if not isinstance(one, BaseException))
+    taken = orders[answers.index(made)]
+    assert (await releases.submit(taken.model_copy(update={"overwrite": True}), ANN)).verdict == "next"
+
+
+async def test_what_an_order_says_of_a_release_is_never_dropped(stack: Stack) -> None:
+    releases = stack.gateway.releases
+    made = await approved(stack, clearance="internal")
+    assert await refused(releases.submit(order(clearance="internal", description="new"), ANN)) == "release.exists"
+    again = order(reprocess=True, description="new", title="New")
+    assert await refused(releases.submit(again.model_copy(update={"clearance": "public"}), ANN)) == "release.clearance"
+    await releases.submit(again.model_copy(update={"clearance": "uncleared"}), ANN)
+    found = await show(stack, made.release_id)
+    assert [found[name] for name in ("clearance", "title", "description")] == ["uncleared", "New", "new"]
