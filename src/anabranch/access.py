@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from anabranch.enums import Scope
+from anabranch.enums import DEFAULT_PLATFORM, Scope
 from anabranch.errors import AnabranchError, InputError, Kind
 from anabranch.redaction import KEY, TOKEN
 
@@ -36,7 +36,6 @@ __all__ = [
 NAME_PATTERN = re.compile(r"[^\x00-\x1f\x7f]{1,200}")
 PLATFORM_PATTERN = re.compile(r"[a-z][a-z0-9_-]{0,39}")
 MAX_LIFETIME = timedelta(days=3650)
-DEFAULT_PLATFORM = "default"
 
 
 class NotAuthenticated(AnabranchError):

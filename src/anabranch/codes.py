@@ -265,6 +265,7 @@ CODES: tuple[Code, ...] = (
     Code("storage.not_copied", Kind.CONFLICT, "Some objects of a folder were not copied.", "Copy again with `--overwrite` to replace what exists, or fix what is reported.", LOCAL),
     Code("storage.not_found", Kind.NOT_FOUND, "There is no such object.", "List what there is with `anabranch storage ls`."),
     Code("storage.not_installed", Kind.UNAVAILABLE, "A tier is in cloud storage, and the package for it is not installed.", "Install anabranch[storage]."),
+    Code("storage.not_readable", Kind.INVALID, "The job may not read the object: it is neither an output of its job, nor among the uploads, folders and published files of its platform.", "Upload it with a key of the platform, or let the operator add its folder to the platform's `sources`."),
     Code("storage.not_shared", Kind.CONFLICT, "A tier or the work area is not the store that the other processes of the database use.", "Set the same `ANABRANCH_STORAGE__…` on every machine, or adopt the new store with `anabranch storage adopt --yes`.", LOCAL),
     Code("storage.options", Kind.INVALID, "A tier can't be opened with its options.", "Fix ANABRANCH_STORAGE__OPTIONS.", LOCAL),
     Code("storage.path", Kind.INVALID, "The path is not valid for an object.", "Write it as it is listed."),

@@ -2,7 +2,10 @@
 
 from enum import StrEnum
 
-__all__ = ["JobState", "LimitKind", "NodeState", "NodeStatus", "Scope", "SessionKind"]
+__all__ = ["DEFAULT_PLATFORM", "JobState", "LimitKind", "NodeState", "NodeStatus", "Scope", "SessionKind"]
+
+
+DEFAULT_PLATFORM = "default"  # whose keys without a platform are, and the person at the machine
 
 
 class Word(StrEnum):

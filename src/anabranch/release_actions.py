@@ -103,7 +103,7 @@ class ReleaseActions:
             declared.workflow, checked, platform.id, declared.workflow.priority, True,
             by.correlation_id, None, begins=True, parts=declared.parts, by=by.actor, callbacks=callbacks,
             labels={"platform": platform.id, "release": identity.release_id},
-        ).sound()  # fmt: skip
+        ).sound().require_own_uploads()  # fmt: skip
         row: JsonObject = {
             **asdict(identity),
             "data_type": data_type,

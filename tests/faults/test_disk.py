@@ -141,7 +141,7 @@ async def fail_to_submit(stage: Stage) -> None:
     """Submit until the database says that it can't any more: nobody is told that a job was taken which was not."""
     for run in itertools.count():
         given: dict[str, Json] = {"count": 0, "file": "", "notes": "x" * 100_000, "run": run}
-        await stage.gateway.submit(Order("steady", given, scope="test", by="test", correlation_id="test"))
+        await stage.gateway.submit(Order("steady", given, scope="default", by="test", correlation_id="test"))
 
 
 @pytest.mark.campaign

@@ -135,4 +135,4 @@ def test_e19_a_stack_takes_at_most_half_of_the_servers_connections(database_url:
 
 
 def test_e19_every_worker_counts() -> None:
-    assert connections_needed(2) - connections_needed(1) == 7
+    assert connections_needed(2) - connections_needed(1) == 8

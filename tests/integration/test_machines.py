@@ -195,7 +195,9 @@ async def test_tn3_a_worker_with_tiers_of_its_own_refuses_to_start(machines: Mac
 
 
 async def submit(machines: Machines, workflow: str, parameters: dict[str, Any]) -> str:  # any JSON
-    given = await machines.gateway.submit(Order(workflow, parameters, scope="test", by="test", correlation_id="test"))
+    given = await machines.gateway.submit(
+        Order(workflow, parameters, scope="default", by="test", correlation_id="test")
+    )
     return given.job_id
 
 

@@ -211,7 +211,7 @@ async def test_what_a_job_computes_it_can_publish_and_no_other_job_can(
     (manifest,) = rows(catalog_url, "select envelope from app.manifests")
     assert made["sha256"] in base64.b64decode(json.loads(manifest["envelope"])["payload"]).decode()
     assert below.job.state is JobState.COMPLETED, below.job.error
-    assert [job.job.error and job.job.error.code for job in others] == ["raster.draft"] * 5
+    assert [job.job.error and job.job.error.code for job in others] == ["storage.not_readable"] * 5
 
 
 async def test_w6_w7_a_file_that_is_refused_leaves_nothing_published(

@@ -70,7 +70,7 @@ def order(collection: str, *, again: bool = False, **wishes: Json) -> Order:
     given: dict[str, Json] = {"collection": collection}
     given |= {} if SOURCES & set(wishes) else {"folder": "bronze://set"}
     return Order(
-        "process_raster_collection", given | wishes, scope="test", by="test", correlation_id="test", rerun=again
+        "process_raster_collection", given | wishes, scope="default", by="test", correlation_id="test", rerun=again
     )
 
 
@@ -147,8 +147,9 @@ async def test_ids_of_other_owners_are_found_before_any_file_is_read(stack: Stac
     for number, name in enumerate(("a.tif", "b.tif")):
         make_tile(bronze / name, number)
     result_of(await publish(stack, "owned"))
-    (bronze / "c.tif").write_text("not read")
-    theirs = replace(order("owned", dry_run=True), scope="others", by="others")
+    for name in ("a.tif", "b.tif", "c.tif"):
+        (bronze / name).write_text("not read")
+    theirs = replace(order("owned", folder="bronze://set", dry_run=True), scope="set", by="others")
     refused = (await stack.wait((await stack.gateway.submit(theirs)).job_id)).job.error
     assert refused
     assert (refused.code, refused.node) == ("publication.owner", "preflight")

@@ -46,7 +46,9 @@ async def refused(doing: Any) -> str:  # an awaitable
 async def test_p6_no_other_job_publishes_an_item_of_a_release(stack: Stack, catalog_url: str) -> None:
     async def publish(release: Any) -> str:
         at = {"collection": release["collection"], "item_id": release["item_id"]}
-        said = Order("process_raster", {"source": "bronze://in/b.tif", **at}, scope="ddh", by="ann", correlation_id="t")
+        said = Order(
+            "process_raster", {"source": "bronze://ddh/b.tif", **at}, scope="ddh", by="ann", correlation_id="t"
+        )
         done = await stack.wait((await stack.gateway.submit(said)).job_id)
         return done.job.error.code if done.job.error else "none"
 

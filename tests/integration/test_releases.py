@@ -19,6 +19,7 @@ from anabranch.adapters.postgres.schema.check import check
 from anabranch.adapters.postgres.schema.files import ROOT, Files
 from anabranch.adapters.postgres.schema.migrate import Applied, migrate, redeploy, status
 from anabranch.app import run_orchestrator, run_worker
+from anabranch.canonical import Json
 from anabranch.engine.model import LimitKind
 from anabranch.errors import Conflict, DefinitionError
 from anabranch.gateway import Gateway
@@ -28,6 +29,7 @@ from tests.support.small_schema import SmallSchema
 
 REPOSITORY = Path(__file__).parents[2]
 # Migrations that came later, taken back: what they made, and the tables that they replaced.
+UNDO_SOURCES = "drop table app.former_uploads; alter table app.platforms drop sources"
 UNDO_ISOLATION = """
     alter table app.keys rename column platform to owner;
     alter table app.tombstones rename column platform to scope;
@@ -53,7 +55,8 @@ drop type app.webhook_format, app.delivery_state cascade;
 alter table app.jobs drop column watched cascade;
 """
 UNDO_PLATFORM = """
-drop table app.audit, app.requests, app.revisions, app.releases, app.assets, app.platforms cascade;
+drop table app.published_revisions, app.audit, app.requests, app.revisions, app.releases, app.assets, app.platforms
+    cascade;
 drop type app.processing_status, app.approval_status, app.clearance, app.approval_policy cascade;
 """
 UNDO_FAIR_SHARE = """
@@ -292,6 +295,7 @@ async def test_o4_what_runs_under_the_limits_of_an_older_database_is_counted(
         await engine.store.limit(kind, name, {"most": 4}, "test")
     claims = await engine.claim(3)
     run(database_url, "drop function app.note_running() cascade; drop table app.limit_changes")
+    run(database_url, UNDO_SOURCES, Role.OWNER)
     run(database_url, UNDO_ISOLATION, Role.OWNER)
     run(database_url, UNDO_PUBLICATIONS, Role.OWNER)
     run(database_url, UNDO_NOTIFICATIONS, Role.OWNER)
@@ -314,6 +318,7 @@ async def test_o4_lanes_that_are_open_keep_their_order_when_owners_are_served_in
 ) -> None:
     jobs = [(await engine.submit(fan_out(1), scope=scope, number=n)).job_id for n, scope in enumerate("aabba")]
     run(database_url, "update app.lanes set served_at = served_at - job * interval '1 s'")
+    run(database_url, UNDO_SOURCES, Role.OWNER)
     run(database_url, UNDO_ISOLATION, Role.OWNER)
     run(database_url, UNDO_NOTIFICATIONS, Role.OWNER)
     run(database_url, UNDO_PLATFORM, Role.OWNER)
@@ -329,3 +334,22 @@ async def test_o4_lanes_that_are_open_keep_their_order_when_owners_are_served_in
     assert [job for job in taken if job in of_a] == of_a
     assert [job for job in taken if job in of_b] == of_b
     assert set(taken[:2]) == {of_a[0], of_b[0]}
+
+
+async def test_o4_s1_a_platform_of_an_older_database_reads_the_uploads_that_its_jobs_named(
+    engine: EngineHarness, database_url: str
+) -> None:
+    sha256 = "ab" * 32
+    for scope in ("ddh", "globex", "default"):
+        given: Json = {"source": f"bronze://uploads/{sha256}/{scope}.tif", "sidecars": [f"bronze://in/{scope}.tfw"]}
+        await engine.submit(fan_out(1), scope=scope, files=[given])
+    run(database_url, UNDO_SOURCES, Role.OWNER)
+    run(database_url, "delete from app.migrations where name >= '0032'")
+    run(database_url, "update app.deployment set release = 101, functions_checksum = 'of release 101'")
+    assert migrate(database_url).migrations == ("0032_sources",)
+    assert check(database_url) == []
+
+    named = run(database_url, "select platform, key from app.former_uploads order by 1", Role.OWNER)
+    assert named == [(scope, f"uploads/{sha256}/{scope}.tif") for scope in ("ddh", "globex")]
+    sources = run(database_url, "select id, sources from app.list_platforms('*', null)")
+    assert sources == [(name, [f"bronze://{name}"]) for name in ("arcgis", "ddh", "default")]

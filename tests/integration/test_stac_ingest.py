@@ -111,11 +111,11 @@ async def test_s3_a_static_catalog_and_a_parquet_file_become_the_same_items(
 async def test_items_of_another_owner_are_refused_alone_and_two_ingests_at_once_double_nothing(
     stack: Stack, catalog_url: str, tmp_path: Path
 ) -> None:
-    write_ndjson(tmp_path / "bronze" / "theirs.ndjson", [make_item("i-0")])
+    write_ndjson(tmp_path / "bronze" / "other" / "theirs.ndjson", [make_item("i-0")])
     write_ndjson(
         tmp_path / "bronze" / "all.ndjson", [make_item(f"i-{number}", bbox=[7, 50, 8, 51]) for number in range(9)]
     )
-    theirs = Order("stac_ingest", {"source": "bronze://theirs.ndjson"}, scope="other", by="x", correlation_id="x")
+    theirs = Order("stac_ingest", {"source": "bronze://other/theirs.ndjson"}, scope="other", by="x", correlation_id="x")
     await stack.wait((await stack.gateway.submit(theirs)).job_id)
     with connect(catalog_url, None) as login:
         login.execute("insert into app.collection_writers select id, 'default', 'a test', now() from app.collections")

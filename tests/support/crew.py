@@ -208,7 +208,9 @@ class Stage:
         given = {"notes": str(self.notes), **parameters}
         while True:
             try:
-                job = await self.gateway.submit(Order(workflow, given, scope="test", by="test", correlation_id="test"))
+                job = await self.gateway.submit(
+                    Order(workflow, given, scope="default", by="test", correlation_id="test")
+                )
             except Unavailable:
                 await asyncio.sleep(0.1)
             else:

@@ -27,7 +27,7 @@ ADMIN = replace(ANN, sight=ALL_PLATFORMS, actor="admin")
 
 @pytest.fixture
 def bronze(tmp_path: Path) -> Path:
-    folder = tmp_path / "bronze" / "in"
+    folder = tmp_path / "bronze" / "ddh"
     folder.mkdir(parents=True)
     make_raster(folder / "a.tif", hills())
     make_raster(folder / "b.tif", hills()[:, ::-1])
@@ -42,7 +42,7 @@ async def stack(catalog_url: str, tmp_path: Path, bronze: Path) -> AsyncIterator
 
 def order(version: str = "1", source: str = "a.tif", **more: Any) -> PlatformOrder:
     refs: dict[str, str | int] = {"dataset_id": 38272, "resource_id": "dem", "version_id": version}
-    return PlatformOrder(platform="ddh", refs=refs, source=f"bronze://in/{source}", **more)
+    return PlatformOrder(platform="ddh", refs=refs, source=f"bronze://ddh/{source}", **more)
 
 
 def rows(url: str, query: str) -> list[dict[str, Any]]:

@@ -106,10 +106,11 @@ def _write(file: Path, collection: str, items: int) -> Path:
 
 async def _ingest(bench: Bench, file: Path) -> tuple[float, Cost]:
     """The wall time of a job, from its submission to its end, and its cost; the file is uploaded before."""
-    key = f"{make_token()}/{file.name}"
+    platform = make_token()
+    key = f"{platform}/{file.name}"
     await asyncio.to_thread(bench.storage.tier("bronze").upload, key, file)
     busy = processor_seconds()
-    return await bench.run(WORKFLOW, {"source": f"bronze://{key}"}), _spent(busy)
+    return await bench.run(WORKFLOW, {"source": f"bronze://{key}"}, platform), _spent(busy)
 
 
 async def _load(url: str, file: Path, method: str) -> tuple[float, Cost]:

@@ -90,9 +90,12 @@ class Bench:
         self._processes = processes
         self._queue = queue
 
-    async def run(self, workflow: str, parameters: JsonObject) -> float:
-        """Run a job; returns its duration in seconds, from its submission to its end."""
-        return (await self._run(workflow, parameters))[1]
+    async def run(self, workflow: str, parameters: JsonObject, platform: str | None = None) -> float:
+        """Run a job; returns its duration in seconds, from its submission to its end.
+
+        It reads the folder of bronze that has the name of its platform.
+        """
+        return (await self._run(workflow, parameters, platform))[1]
 
     async def read_sandbox_peak(self) -> int:
         """The memory that a call in a sandbox used at most, in MB; 0 where none was made."""
@@ -156,11 +159,13 @@ class Bench:
         sources: list[JsonObject] = [
             {"source": f"bronze://{token}/{number}.tif", "collection": token} for number in range(count + WARM_RASTERS)
         ]
-        await self._run_all(RASTER, sources[count:])
-        return await self._run_all(RASTER, sources[:count])
+        await self._run_all(RASTER, sources[count:], token)
+        return await self._run_all(RASTER, sources[:count], token)
 
-    async def _run_all(self, workflow: str, each: Sequence[Mapping[str, Json]]) -> JobFigures:
-        scope, jobs = make_token(), len(each)
+    async def _run_all(
+        self, workflow: str, each: Sequence[Mapping[str, Json]], platform: str | None = None
+    ) -> JobFigures:
+        scope, jobs = platform or make_token(), len(each)
         (after,) = await self._statistics.row("newest_job")
         (wal,) = await self._statistics.row("wal")
         begun, busy = time.monotonic(), processor_seconds()
@@ -190,9 +195,11 @@ class Bench:
         for parameters in left:
             await self._gateway.submit(Order(workflow, parameters, scope=scope, by="bench", correlation_id=scope))
 
-    async def _run(self, workflow: str, parameters: JsonObject) -> tuple[float, float, str]:
+    async def _run(
+        self, workflow: str, parameters: JsonObject, platform: str | None = None
+    ) -> tuple[float, float, str]:
         """Submit a job and wait for its end; returns its start time, its duration and its id."""
-        token = make_token()
+        token = platform or make_token()
         begun = time.monotonic()
         submitted = await self._gateway.submit(
             Order(workflow, parameters, scope=token, by="bench", correlation_id=token)

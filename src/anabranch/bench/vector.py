@@ -132,9 +132,11 @@ def _draw_polygons(places: "npt.NDArray[np.float64]") -> "npt.NDArray[np.object_
 
 async def _publish(bench: Bench, file: Path) -> float:
     """The wall time of a job, from its submission to its end; the file is uploaded before."""
-    key = f"{make_token()}/{file.name}"
+    platform = make_token()
+    key = f"{platform}/{file.name}"
     await asyncio.to_thread(bench.storage.tier("bronze").upload, key, file)
-    return await bench.run(WORKFLOW, {"source": f"bronze://{key}", "table": make_token().replace("-", "_")})
+    table = platform.replace("-", "_")
+    return await bench.run(WORKFLOW, {"source": f"bronze://{key}", "table": table}, platform)
 
 
 def _run_ogr2ogr(program: str, url: str, file: Path) -> float:

@@ -26,6 +26,8 @@ class Platform(Answer):
     callback_hosts: tuple[str, ...]
     max_unresolved: int | None
     retired: bool
+    sources: tuple[str, ...] = ()
+    """The folders of tiers that its jobs may read, besides its uploads and what is published for it."""
 
 
 @answer

@@ -295,6 +295,7 @@ class LaneFacts:
     policy: TaskPolicy
     shape: TaskShape
     values: JsonObject | None
+    platform: str = ""
 
 
 @dataclass(slots=True)  # not frozen: there is one for each task, and frozen values are slow to make

@@ -3,14 +3,17 @@
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 
 from anabranch.canonical import sha256 as hash_text
-from anabranch.storage.addresses import Address, check_path, parse_address
+from anabranch.errors import Changed
+from anabranch.storage.addresses import Address, check_path, parse_address, parse_folder
 from anabranch.storage.attempt_keys import AttemptKey, attempt_key
 from anabranch.storage.ranged_object import DEFAULT_CACHE_BYTES, Ranges, source_changed
+from anabranch.storage.read_access import ReadAccess
 from anabranch.storage.source_cache import Sources
-from anabranch.storage.tiers import Page, Stat, Storage
+from anabranch.storage.tiers import PAGE_KEYS, Page, Stat, Storage
 
 __all__ = ["Output", "Staged", "TaskStorage", "Writer"]
 
@@ -49,13 +52,19 @@ class Writer:
 
 
 class TaskStorage:
-    """`ctx.storage`; its methods block, so an async handler calls them in a thread."""
+    """`ctx.storage`; its methods block, so an async handler calls them in a thread.
 
-    def __init__(self, storage: Storage, sources: Sources, writer: Writer, scratch: Callable[[], Path]) -> None:
+    What the task may not read is `storage.not_readable`, whether it exists or not; listings are without it.
+    """
+
+    def __init__(
+        self, storage: Storage, sources: Sources, writer: Writer, scratch: Callable[[], Path], access: ReadAccess
+    ) -> None:
         self._storage = storage
         self._sources = sources
         self._writer = writer
         self._scratch = scratch
+        self._access = access
 
     def fetch(self, address: str, sha256: str | None = None) -> Path:
         """The object as a read-only file in scratch, alone in its folder, brought to this machine at most once.
@@ -66,8 +75,10 @@ class TaskStorage:
 
     def stage(self, address: str, sha256: str | None = None, *, tag: str | None = None) -> Staged:
         """The same, with its size and its SHA-256; Permanent when it is not the version with this tag any more."""
-        at = parse_address(address)
-        place = self._scratch() / "sources" / _place(at)
+        at, only = self._open(address)
+        if only is not None and tag not in (None, only):
+            raise source_changed(address)
+        place, tag = self._scratch() / "sources" / _place(at), tag or only
         found = self._sources.fetch(self._storage.tier(at.tier), at, place, sha256.lower() if sha256 else None, tag=tag)
         return Staged(place, place.stat().st_size, found)
 
@@ -76,11 +87,10 @@ class TaskStorage:
 
         `source.changed`, now or at a later read, when it was replaced.
         """
-        at = parse_address(address)
-        found = self._storage.stat(at)
+        found = self.stat(address)
         if found.tag != tag:
             raise source_changed(address)
-        return Ranges(self._storage, at, found, cache_bytes=cache_bytes)
+        return Ranges(self._storage, parse_address(address), found, cache_bytes=cache_bytes)
 
     def is_remote(self, address: str) -> bool:
         """Whether an object is in a store that is not a folder of this machine."""
@@ -117,19 +127,49 @@ class TaskStorage:
 
     def stat(self, address: str) -> Stat:
         """The metadata of an object."""
-        return self._storage.stat(address)
+        at, only = self._open(address)
+        found = self._storage.stat(at)
+        if only not in (None, found.tag):
+            raise source_changed(address)
+        return found
 
     def list(self, folder: str, *, after: str = "", limit: int = 1_000) -> Page:
         """The first objects below `tier://folder` whose keys come after one, in the order of their keys."""
-        return self._storage.list(folder, after=after, limit=limit)
+        at = self._find_folder(folder)
+        found: list[Stat] = []
+        for part in self._access.list_folders(at):
+            last = after
+            while len(found) < limit and (page := self._storage.list(str(part), after=last, limit=PAGE_KEYS)):
+                found += self._access.select(at.tier, page)
+                last = page[-1].key
+        return tuple(found[:limit])
 
     def walk(self, folder: str) -> Iterator[Stat]:
         """All objects below `tier://folder` in the order of their keys, over one listing."""
-        return self._storage.walk(folder)
+        at = self._find_folder(folder)
+        for part in self._access.list_folders(at):
+            listed = self._storage.walk(str(part))
+            while page := tuple(islice(listed, PAGE_KEYS)):
+                yield from self._access.select(at.tier, page)
 
     def read(self, address: str, start: int = 0, length: int | None = None) -> bytes:
         """The bytes of a range."""
-        return self._storage.read(address, start, length)
+        at, only = self._open(address)
+        try:
+            return self._storage.read(at, start, length, tag=only)
+        except Changed as error:
+            raise source_changed(address) from error
+
+    def _open(self, address: str) -> tuple[Address, str | None]:
+        """An address that the task may read, and the version where only one may be read."""
+        at = parse_address(address)
+        self._storage.tier(at.tier)
+        return at, self._access.check(at)
+
+    def _find_folder(self, folder: str) -> Address:
+        at = parse_folder(folder)
+        self._storage.tier(at.tier)
+        return at
 
 
 def _place(at: Address) -> Path:

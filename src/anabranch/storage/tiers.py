@@ -10,7 +10,7 @@ from typing import Protocol
 from anabranch.errors import NotFound
 from anabranch.storage.addresses import Address, parse_address, parse_folder
 
-__all__ = ["Downloaded", "Intake", "Page", "Stat", "Storage", "Stored", "Tier"]
+__all__ = ["PAGE_KEYS", "Downloaded", "Intake", "Page", "Stat", "Storage", "Stored", "Tier"]
 
 PAGE_KEYS = 1_000
 

@@ -11,8 +11,10 @@ from anabranch.canonical import Json, JsonObject
 from anabranch.engine.model import Checkpoint, ProgressReport
 from anabranch.engine.worker.context import Context, TaskFacts
 from anabranch.engine.worker.handler_resources import HandlerResources, NoDatabase
+from anabranch.enums import DEFAULT_PLATFORM
 from anabranch.manifests.signing_key import FILE_NAME
 from anabranch.storage.locations import AREAS
+from anabranch.storage.read_access import ReadRights
 from anabranch.storage.tiers import Storage
 
 __all__ = ["FakeContext"]
@@ -31,6 +33,14 @@ class _Link:
 
     def save(self, phase: str, state: str) -> None:
         """It is durable at once."""
+
+
+class _AllReadable(NoDatabase):
+    """No database; a task may read every object."""
+
+    def find_rights(self, platform: str, job_id: str, tier: str, keys: Sequence[str]) -> ReadRights:
+        """All of them."""
+        return ReadRights(files={f"{tier}://{key}": None for key in keys})
 
 
 class FakeContext(Context):
@@ -64,12 +74,13 @@ class FakeContext(Context):
             scratch=str(folder / "scratch" / f"{index}-{attempt}"),
             checkpoint=checkpoint,
             metadata=metadata,
+            platform=DEFAULT_PLATFORM,
         )
         places = [Place(area, (folder / area).as_uri()) for area in AREAS]
         opened = partial(open_storage, places, folder / "incoming")
         self._link = _Link()
         resources = HandlerResources(
-            opened, NoDatabase(), folder / "cache", 2**30, settings, signing_key=folder / FILE_NAME
+            opened, _AllReadable(), folder / "cache", 2**30, settings, signing_key=folder / FILE_NAME
         )
         super().__init__(facts, self._link, resources)
         self._folder = folder

@@ -4,10 +4,12 @@ import fcntl
 import random
 import select
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+
+from anabranch.storage.read_access import ReadRights
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection, Connection
@@ -20,7 +22,8 @@ ACTIVE_CONNECTIONS = 2
 # How many more stay open for the next burst: a new session takes several times as long to publish an item.
 IDLE_CONNECTIONS = 2
 IDLE_SECONDS = 5.0  # less than the idle_session_timeout of handlers
-HANDLER_CONNECTIONS = ACTIVE_CONNECTIONS + IDLE_CONNECTIONS
+# One more asks which objects a task may read: its handler may hold a connection, and wait for no other.
+HANDLER_CONNECTIONS = ACTIVE_CONNECTIONS + IDLE_CONNECTIONS + 1
 
 
 class IdleConnection(NamedTuple):
@@ -76,15 +79,26 @@ class HandlerConnections:
         """A connection for plugins that publish."""
         return self._open_burst("HANDLER")
 
+    def find_rights(self, platform: str, job_id: str, tier: str, keys: Sequence[str]) -> ReadRights:
+        """The rights of a job on some objects of a tier, in one statement."""
+        from anabranch.adapters.postgres.database import call_text
+
+        with self._open_burst("HANDLER", "rights", 1) as connection:
+            wanted = (platform, job_id, tier, list(keys))
+            ((folders, others, related, files),) = connection.execute(call_text("find_readable").encode(), wanted)
+        return ReadRights(folders, others, related, files)
+
     @contextmanager
-    def _open_burst(self, role: str) -> "Iterator[Connection[TupleRow]]":
+    def _open_burst(
+        self, role: str, turn: str = "burst", turns: int = ACTIVE_CONNECTIONS
+    ) -> "Iterator[Connection[TupleRow]]":
         """A connection in a transaction, committed at the end; what the server refuses for now is Unavailable."""
         import psycopg  # late: most handlers never ask
 
         from anabranch.adapters.postgres.connect import Role, breaks_connection, connect, unreachable
 
         self._folder.mkdir(parents=True, exist_ok=True)
-        with self._take_turn():
+        with self._take_turn(turn, turns):
             connection = self._take_kept(role) or connect(
                 self._url, Role[role], name="anabranch handler", autocommit=False
             )
@@ -149,11 +163,11 @@ class HandlerConnections:
         else:
             self._kept.append(kept)
 
-    def _take_turn(self) -> BinaryIO:
+    def _take_turn(self, name: str = "burst", count: int = ACTIVE_CONNECTIONS) -> BinaryIO:
         """One of a few locks; a process that dies frees its own."""
-        if lock := self._lock("burst", ACTIVE_CONNECTIONS):
+        if lock := self._lock(name, count):
             return lock
-        lock = self._open("burst", random.randrange(ACTIVE_CONNECTIONS))  # noqa: S311  # any of them
+        lock = self._open(name, random.randrange(count))  # noqa: S311  # any of them
         fcntl.flock(lock, fcntl.LOCK_EX)
         return lock
 

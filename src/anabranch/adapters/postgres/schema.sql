@@ -714,8 +714,8 @@ create table app.layer_names (
 create index layer_names_key on app.layer_names (kind, key);
 
 -- Partner systems. An asset is known by its required references, a release by version_ref too (P1); workflows: {data type:
--- workflow, …}. One that is retired takes no more orders, and keeps its assets (P8). The tables of platforms have row level
--- security: see app.see.
+-- workflow, …}; sources: the folders that its jobs may read. One that is retired takes no more orders, and keeps its assets
+-- (P8). The tables of platforms have row level security: see app.see.
 create table app.platforms (
     id text collate "C" primary key check (id ~ '^[a-z][a-z0-9_-]{0,39}$'),
     title text not null,
@@ -728,7 +728,8 @@ create table app.platforms (
     max_unresolved integer check (max_unresolved > 0),
     made_at timestamptz not null,
     changed_at timestamptz not null,
-    retired_at timestamptz
+    retired_at timestamptz,
+    sources text[] not null
 );
 
 -- What a platform's references name. The ids are hashes of platform and references, and never change (P2).
@@ -938,6 +939,13 @@ create table app.webhook_attempts (
     response text,
     platform text collate "C" not null,
     primary key (delivery, attempt)
+);
+
+-- Uploads from before each platform had a folder for them, with the platforms whose jobs have named them.
+create table app.former_uploads (
+    platform text not null,
+    key text collate "C" not null,
+    primary key (platform, key)
 );
 
 do $$

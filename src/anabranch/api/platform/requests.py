@@ -3,10 +3,11 @@
 from typing import Annotated, Any, Literal
 
 from fastapi import Path
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from anabranch.api.requests.models import LIMIT_DESCRIPTION
 from anabranch.platform.orders import MAX_BATCH
+from anabranch.storage.addresses import parse_folder, require_folder
 from anabranch.strict_model import StrictModel
 
 __all__ = [
@@ -70,6 +71,10 @@ class BatchRequest(ReasonRequest):
     release_ids: list[Annotated[str, Field(pattern=HASH)]] = Field(min_length=1, max_length=MAX_BATCH)
 
 
+def _read_folder(text: str) -> str:
+    return str(parse_folder(require_folder(text) or ""))
+
+
 class PlatformRequest(StrictModel):
     """A platform to make or change."""
 
@@ -81,6 +86,12 @@ class PlatformRequest(StrictModel):
     approval: Literal["none", "one_approver", "other_approver"] = "one_approver"
     callback_hosts: list[Annotated[str, Field(max_length=255)]] = Field(default_factory=list, max_length=50)
     max_unresolved: int | None = Field(None, ge=1, lt=2**31)
+    sources: list[Annotated[str, Field(max_length=1_100), AfterValidator(_read_folder)]] | None = Field(
+        None,
+        max_length=100,
+        description="The folders of tiers that its jobs may read. Without it they stay as they are; those of a new "
+        "platform are the folder of its own name, like `bronze://ddh`.",
+    )
 
 
 class PageQuery(StrictModel):

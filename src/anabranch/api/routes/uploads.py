@@ -9,13 +9,14 @@ from typing import Annotated
 import structlog
 from fastapi import APIRouter, Header, Path, Query, Request, Response
 
-from anabranch.access import DEFAULT_PLATFORM, Scope
+from anabranch.access import Scope
 from anabranch.api.answers.errors import InvalidRequest, Mistake
-from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway, CurrentLimits, needs
+from anabranch.api.deps import CurrentCaller, CurrentGateway, CurrentLimits, needs
 from anabranch.api.openapi.declare import Responses, body, problems
 from anabranch.api.requests.body import check_media_type
 from anabranch.api.requests.models import CompleteUploadQuery, UploadQuery
 from anabranch.contract.jobs import Uploaded, UploadedPart, UploadState
+from anabranch.storage.read_access import uploads_folder
 from anabranch.storage.uploads import PART_BYTES, Upload
 
 __all__ = ["router"]
@@ -60,7 +61,9 @@ async def upload_file(
 ) -> Uploaded:
     """Store the file in the body; a job takes its address as a parameter."""
     pieces = _begin(request, caller, limits, gateway)
-    kept = await gateway.uploads.receive(_folder(caller), query.name, pieces, _wanted(repr_digest, checksum))
+    kept = await gateway.uploads.receive(
+        uploads_folder(caller.platform), query.name, pieces, _wanted(repr_digest, checksum)
+    )
     request.state.unread = False
     return _answer(kept, response)
 
@@ -70,8 +73,8 @@ async def read_upload(
     sha256: Digest, query: Annotated[UploadQuery, Query()], caller: CurrentCaller, gateway: CurrentGateway
 ) -> UploadState:
     """Show what is there of a file, so that only the rest is sent."""
-    found = await asyncio.to_thread(gateway.uploads.find, _folder(caller), query.name, sha256)
-    parts = () if found else await asyncio.to_thread(gateway.upload_parts.list, _folder(caller), sha256)
+    found = await asyncio.to_thread(gateway.uploads.find, uploads_folder(caller.platform), query.name, sha256)
+    parts = () if found else await asyncio.to_thread(gateway.upload_parts.list, uploads_folder(caller.platform), sha256)
     uploaded = Uploaded(found.address, found.sha256, found.size) if found else None
     return UploadState(uploaded, PART_BYTES, parts)
 
@@ -93,7 +96,7 @@ async def upload_part(
 ) -> UploadedPart:
     """Keep a part of a file; all parts but the last have `part_bytes`."""
     pieces = _begin(request, caller, limits, gateway)
-    size = await gateway.upload_parts.receive(_folder(caller), sha256, number, pieces)
+    size = await gateway.upload_parts.receive(uploads_folder(caller.platform), sha256, number, pieces)
     request.state.unread = False
     return UploadedPart(number, size)
 
@@ -112,7 +115,7 @@ async def complete_upload(
     response: Response,
 ) -> Uploaded:
     """Join the parts of a file; a job takes its address as a parameter."""
-    kept = await gateway.upload_parts.join(_folder(caller), sha256, query.name, query.parts)
+    kept = await gateway.upload_parts.join(uploads_folder(caller.platform), sha256, query.name, query.parts)
     return _answer(kept, response)
 
 
@@ -127,11 +130,6 @@ def _begin(
     declared = int(length) if length.isdecimal() else 0
     gateway.uploads.check_size(declared)
     return limits.count_bytes(caller.principal, declared, request.stream())
-
-
-def _folder(caller: Caller) -> str:
-    """Where the files of the caller's platform are; a platform's id is shorter than a hash, so it is none."""
-    return "uploads" if caller.platform == DEFAULT_PLATFORM else f"uploads/{caller.platform}"
 
 
 def _answer(kept: Upload, response: Response) -> Uploaded:

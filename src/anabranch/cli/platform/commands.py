@@ -195,7 +195,9 @@ def list_platforms(json: Json = False) -> None:
     """List partner systems."""
     with connect() as client:
         found = client.platform.platforms()
-    print_list(found, ["platform", "title", "references", "version", "approval", "status"], _platform_row, json=json)
+    print_list(
+        found, ["platform", "title", "references", "version", "approval", "sources", "status"], _platform_row, json=json
+    )
 
 
 def save_platform(
@@ -242,7 +244,8 @@ def _release_row(one: Release) -> list[object]:
 
 def _platform_row(one: Platform) -> list[object]:
     refs = " ".join([*one.required_refs, *(f"[{name}]" for name in one.optional_refs)])
-    return [one.id, one.title, refs, one.version_ref or "", one.approval, "retired" if one.retired else "active"]
+    status = "retired" if one.retired else "active"
+    return [one.id, one.title, refs, one.version_ref or "", one.approval, " ".join(one.sources), status]
 
 
 def _pair(text: str) -> tuple[str, str]:

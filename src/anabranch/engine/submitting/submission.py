@@ -13,6 +13,7 @@ from anabranch.engine.advancing.evaluator import plan
 from anabranch.engine.advancing.transitions import Facts, Needs, Started, Transition
 from anabranch.engine.model import JobState, NodeState
 from anabranch.errors import InputError
+from anabranch.storage.read_access import require_own_uploads
 from anabranch.workflows.definition import Workflow
 
 __all__ = ["IdempotencyKey", "Order", "Submission"]
@@ -86,6 +87,13 @@ class Submission:
     def sound(self) -> Self:
         """Itself; InputError where its parameters can't be stored."""
         _ = self.parameters_text
+        return self
+
+    def require_own_uploads(self) -> Self:
+        """Itself; InputError where an input is an upload of another platform than its scope."""
+        given = ((name, wanted.format) for name, wanted in (self.workflow.inputs or {}).items())
+        values = (self.parameters.get(name) for name, form in given if form == "address")
+        require_own_uploads(self.scope, (value for value in values if isinstance(value, str)))
         return self
 
     @cached_property

@@ -63,17 +63,21 @@ class Submitter:
         declared = self._find(order.workflow_id)
         checked = declared.check(order.parameters)
         priority = order.priority or declared.workflow.priority
-        return Submission(
-            declared.workflow,
-            checked,
-            order.scope,
-            priority,
-            order.rerun,
-            order.correlation_id,
-            key,
-            begins=True,
-            parts=declared.parts,
-            by=order.by,
-            labels=order.labels,
-            callbacks=order.callbacks,
-        ).sound()
+        return (
+            Submission(
+                declared.workflow,
+                checked,
+                order.scope,
+                priority,
+                order.rerun,
+                order.correlation_id,
+                key,
+                begins=True,
+                parts=declared.parts,
+                by=order.by,
+                labels=order.labels,
+                callbacks=order.callbacks,
+            )
+            .sound()
+            .require_own_uploads()
+        )

@@ -16,6 +16,7 @@ from anabranch.engine.worker.geo_library import GeoLibrary
 from anabranch.engine.worker.handler_resources import NO_RESOURCES, Connections, HandlerResources
 from anabranch.errors import ContractViolationError, Permanent
 from anabranch.manifests.signing_key import SigningKey
+from anabranch.storage.read_access import ReadAccess
 from anabranch.storage.task_storage import TaskStorage, Writer
 from anabranch.storage.work_files import WorkFiles
 
@@ -44,6 +45,7 @@ class TaskFacts:
     checkpoint: Checkpoint | None = None
     fence: Attempt | None = None
     metadata: JsonObject | None = None
+    platform: str = ""
 
 
 # The task whose handler runs here now. Setting it costs next to nothing; what a log line needs of it is found when one
@@ -123,7 +125,10 @@ class PendingCheckpoint:
 class Context:
     """The context of a handler: its task, and its progress, checkpoints and metrics."""
 
-    __slots__ = ("_checkpoint", "_facts", "_geo", "_resources", "_saving", "_voice", "handed", "has_scratch", "metrics")
+    __slots__ = (
+        "_access", "_checkpoint", "_facts", "_geo", "_resources", "_saving", "_voice",
+        "handed", "has_scratch", "metrics",
+    )  # fmt: skip
 
     def __init__(self, facts: TaskFacts, voice: WorkerLink, resources: HandlerResources = NO_RESOURCES) -> None:
         """Made by the engine for each attempt."""
@@ -133,6 +138,7 @@ class Context:
         self._checkpoint = facts.checkpoint
         self._saving: PendingCheckpoint | None = None
         self._geo: GeoLibrary | None = None
+        self._access: ReadAccess | None = None
         self.metrics: JsonObject = {}
         self.handed: JsonObject = {}
         self.has_scratch = False
@@ -205,8 +211,11 @@ class Context:
 
     @property
     def storage(self) -> TaskStorage:
-        """The tiers: fetch sources, and put what this attempt makes."""
-        return TaskStorage(self._resources.storage, self._resources.sources, self._writer, lambda: self.scratch)
+        """The tiers: fetch sources that the platform of the job may read, and put what this attempt makes."""
+        own = self._resources
+        if self._access is None:
+            self._access = ReadAccess(self._facts.platform, self.job_id, own.database.find_rights)
+        return TaskStorage(own.storage, own.sources, self._writer, lambda: self.scratch, self._access)
 
     blob_repository = storage
 

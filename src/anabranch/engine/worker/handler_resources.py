@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from anabranch.engine.worker.geo_library import GeoLibrary
 from anabranch.errors import ContractViolationError
+from anabranch.storage.read_access import ReadRights
 from anabranch.storage.source_cache import Sources
 from anabranch.storage.tiers import Storage
 
@@ -31,6 +32,9 @@ class Connections(Protocol):
 
     def connection(self) -> AbstractAsyncContextManager[Any]:
         """The same as the first for async handlers."""
+
+    def find_rights(self, platform: str, job_id: str, tier: str, keys: Sequence[str]) -> ReadRights:
+        """The rights of a job on some objects of a tier."""
 
 
 def _no_geo(_: "Context") -> GeoLibrary:
@@ -88,6 +92,10 @@ class NoDatabase:
     def connection(self) -> AbstractAsyncContextManager[Any]:
         """Refused."""
         raise ContractViolationError("ctx.pool: the process that runs this handler was given no database")
+
+    def find_rights(self, platform: str, job_id: str, tier: str, keys: Sequence[str]) -> ReadRights:
+        """None: such a task reads the outputs of its job, and the uploads of its platform."""
+        return ReadRights()
 
 
 NO_RESOURCES = HandlerResources(_no_storage, NoDatabase(), Path("cache"), 0)

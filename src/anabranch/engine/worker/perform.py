@@ -70,6 +70,7 @@ class Call:
             checkpoint=claim.checkpoint,
             fence=claim.fence,
             metadata=claim.metadata,
+            platform=claim.lane.platform,
         )
         lane = claim.lane
         return cls(lane.purpose, claim.handler, lane.workflow, facts, previous, lane.shape.folding, lane.shape.skipped)

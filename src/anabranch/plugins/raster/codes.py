@@ -20,7 +20,6 @@ CODES: tuple[Code, ...] = (
     Code("raster.crs_unknown", Kind.TASK, "No coordinate system has this code.", "Give a code like EPSG:32633."),
     Code("raster.damaged", Kind.TASK, "The file starts like a raster, but can't be opened.", "Upload it again; open it elsewhere to check that it is complete."),
     Code("raster.disk", Kind.TASK_AGAIN, "The disk is full, or too small for a tile.", "Free disk space in the workers' scratch folder, then run the job again."),
-    Code("raster.draft", Kind.TASK, "The source is an output of another job, which may not be published yet.", "Copy it to the bronze tier with `anabranch storage cp`, and give that address; or publish it in the workflow that makes it."),
     Code("raster.driver_missing", Kind.TASK, "The installed build of GDAL can't read this format.", "Convert the file on a machine whose GDAL can, with `gdal_translate -of COG`."),
     Code("raster.drivers", Kind.TASK, "GDAL has loaded drivers that are not allowed.", "It is a bug in Anabranch: report it, with the version of GDAL."),
     Code("raster.dtype", Kind.TASK, "The pixels are complex numbers.", "Write amplitude and phase as bands of real numbers."),

@@ -1,15 +1,14 @@
 """Handlers on rasters: they fetch and store files, and open untrusted files only in a sandbox."""
 
-import re
-from collections.abc import Iterable, Sequence
-from pathlib import Path, PurePosixPath
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
 
 from anabranch.engine.worker.context import Context
 from anabranch.engine.worker.handler import handler
-from anabranch.errors import Conflict, NotFound, Permanent
+from anabranch.errors import Conflict, NotFound
 from anabranch.plugins.raster.formats.models import ListParams, TimeSteps
 from anabranch.plugins.raster.formats.prepare import (
     fetch_again,
@@ -38,25 +37,21 @@ from anabranch.plugins.raster.request import RasterRequest
 from anabranch.plugins.raster.sandbox_calls import run_in_sandbox, sandbox_folder
 from anabranch.plugins.raster.settings import RasterSettings
 from anabranch.sql_files import read_statements
-from anabranch.storage.addresses import parse_address
-from anabranch.storage.attempt_keys import parse_key
 from anabranch.storage.ranged_object import Ranges
 
 __all__ = [
-    "create_cog", "create_cogs", "is_stored", "list_times", "preflight", "require_own_items", "require_own_outputs",
+    "create_cog", "create_cogs", "is_stored", "list_times", "preflight", "require_own_items",
     "store_cog", "validate", "verify",
 ]  # fmt: skip
 
 QUEUE = "raster"
 MAX_SHOWN = 5
 SQL = Path(__file__).with_name("statements.sql")
-DRAFT_ADDRESS = re.compile(r"(silver|gold)://jobs/")
 
 
 @handler("raster.preflight", queue="files", timeout_seconds=120)
 def preflight(params: RasterRequest, ctx: Context) -> Plan:
     """Return the plan for a raster; of the file only the header of a large one is read."""
-    require_own_outputs((params.source, *params.sidecars), ctx)
     require_own_items(params.collection, [params.item_id] if params.item_id else [], ctx)
     found = ctx.storage.stat(params.source)
     plan = plan_work(params, found, ctx.settings(RasterSettings))
@@ -64,19 +59,6 @@ def preflight(params: RasterRequest, ctx: Context) -> Plan:
     versions = find_versions(ctx, {params.source: found.tag}, sidecars, params.versions)
     pin = None if params.variable or params.time else pin_source(ctx, params.source, found)
     return pin_with_sidecars(ctx, plan.model_copy(update={"versions": versions}), sidecars, pin)
-
-
-def require_own_outputs(addresses: Iterable[str], ctx: Context) -> None:
-    """Refuse outputs of other jobs, which may not be published yet; parts of one job may use each other's (P6)."""
-    for address in filter(DRAFT_ADDRESS.match, addresses):
-        key = parse_key(parse_address(address).path)
-        if key is None or not _ask(ctx, "is_related", other=key.job):
-            raise Permanent(
-                f"{PurePosixPath(address).name[-80:]} is an output of another job, which may not be published yet",
-                code="raster.draft",
-                remedy="Copy it to the bronze tier with `anabranch storage cp`, and give that address; or publish it "
-                "in the workflow that makes it.",
-            )
 
 
 def require_own_items(collection: str, items: Sequence[str], ctx: Context) -> None:
@@ -116,7 +98,6 @@ def validate(params: ValidateParams, ctx: Context) -> CheckedFile:
 @handler("raster.list_times", queue=QUEUE, timeout_seconds=600)
 def list_times(params: ListParams, ctx: Context) -> TimeSteps:
     """List the times of a variable of a netCDF, HDF5 or GRIB file."""
-    require_own_outputs([params.source], ctx)
     path = ctx.storage.fetch(params.source, params.sha256)
     settings = ctx.settings(RasterSettings)
     return run_in_sandbox(ctx, "list_steps", TimeSteps, source=path, params=params, settings=settings)

@@ -9,7 +9,7 @@ from anabranch.engine.worker.context import Context
 from anabranch.engine.worker.handler import handler
 from anabranch.errors import AnabranchError
 from anabranch.plugins.raster.formats.sources import open_ranges
-from anabranch.plugins.raster.handlers import QUEUE, require_own_outputs
+from anabranch.plugins.raster.handlers import QUEUE
 from anabranch.plugins.raster.item.publication import COG_TYPE, build_item, find_span
 from anabranch.plugins.raster.models import Described
 from anabranch.plugins.raster.sandbox_calls import run_in_sandbox
@@ -60,7 +60,6 @@ def _describe_each(files: Sequence[ListedFile], failures: list[FailedFile], ctx:
 
 
 def _describe(file: ListedFile, ctx: Context) -> RasterItem:
-    require_own_outputs([file.address], ctx)
     version = file.versions[file.address]
     ranges = open_ranges(ctx, file.address, version)
     settings = ctx.settings(RasterSettings)
