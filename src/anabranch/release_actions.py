@@ -1,10 +1,12 @@
 """Orders of partners and decisions on their releases: checks, decides, and calls the transition."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from datetime import timedelta
 from typing import Any, Literal
 
 from anabranch.adapters.postgres.store.platforms import (
+    ALL_PLATFORMS,
     ActionBy,
     PostgresPlatforms,
     SubmittedRelease,
@@ -16,7 +18,7 @@ from anabranch.canonical import Json, JsonObject, canonical, sha256
 from anabranch.contract.answer import read
 from anabranch.contract.platform import Accepted, Platform, Release
 from anabranch.engine.model import RightId, SessionId
-from anabranch.engine.ports import TakenRight
+from anabranch.engine.ports import KeyTaken, TakenRight
 from anabranch.engine.submitting.submission import Submission
 from anabranch.errors import AnabranchError, Conflict, Denied, InputError, NotFound
 from anabranch.item_actions import ItemAction, ItemActions
@@ -25,11 +27,26 @@ from anabranch.platform.orders import PlatformOrder
 from anabranch.plugins.storage.kinds import kind_of_name
 from anabranch.workflows.stages import Declaration
 
-__all__ = ["ALL_PLATFORMS", "ActionBy", "Found", "ReleaseActions", "Subject", "build_release"]
+__all__ = ["ALL_PLATFORMS", "ActionBy", "Found", "ReleaseActions", "RequestKey", "Subject", "build_release"]
 
-ALL_PLATFORMS = "*"
+ORDER_INPUTS = ("source", "collection", "item_id")
 Subject = Literal["release_id", "asset_id", "job_id", "request_id"]
 Found = Mapping[str, Any]  # a row of app.release_details
+
+
+@dataclass(frozen=True)
+class RequestKey:
+    """A key that a caller's platform gave to a request, and the hash of what it asks for; kept for a while."""
+
+    scope: str
+    text: str
+    request: str
+    keep: timedelta
+
+    def to_json(self) -> JsonObject:
+        """As app.submit_release reads it."""
+        keep = f"{self.keep.total_seconds()} s"
+        return {"scope": self.scope, "text": self.text, "request": self.request, "keep": keep}
 
 
 @dataclass(frozen=True)
@@ -65,12 +82,20 @@ class ReleaseActions:
 
     async def submit(self, order: PlatformOrder, by: ActionBy, *, dry_run: bool = False) -> Accepted:
         """Accept an order: the same one is the same release and job; Conflict where its release stands against it."""
+        accepted, _ = await self.submit_once(order, by, None, dry_run=dry_run)
+        return accepted
+
+    async def submit_once(
+        self, order: PlatformOrder, by: ActionBy, key: RequestKey | None, *, dry_run: bool = False
+    ) -> tuple[Accepted, bool]:
+        """Accept an order under a key: the same key is the same answer (E15). True: it is an earlier answer."""
         prepared = await self._prepare(order, by)
-        done = await self._store.submit_release(prepared.order, prepared.submission, self._session(), dry_run=dry_run)
+        row = {**prepared.order, **({"key": key.to_json()} if key else {})}
+        done = await self._store.submit_release(row, prepared.submission, self._session(), dry_run=dry_run)
         self._start(done.rights)
         if refused := _refuse(done.verdict, prepared.identity):
             raise refused
-        return _accepted(prepared, done)
+        return _accepted(prepared, done), done.replayed
 
     async def _prepare(self, order: PlatformOrder, by: ActionBy) -> _Prepared:
         platform = await self.find_platform(order.platform, by.sight)
@@ -117,9 +142,8 @@ class ReleaseActions:
     ) -> JsonObject:
         """The inputs of the workflow: the order's options, and what the release decides."""
         inputs = self._find(workflow).workflow.inputs or {}
-        if needs_approval and "approval" not in inputs:
-            said = f"platform {order.platform} asks for approval, and workflow {workflow} has no input `approval`"
-            raise InputError("platform.no_gate", said)
+        if needs_approval:
+            _require_gate(workflow, inputs)
         decided: dict[str, Json] = {
             "source": order.source,
             "item_id": identity.item_id,
@@ -130,12 +154,22 @@ class ReleaseActions:
         mine = {name: value for name, value in decided.items() if name in inputs and value is not None}
         return {"collection": f"{order.platform}-{data_type}", **order.options, **mine}
 
+    def check_workflows(self, workflows: Iterable[str], *, needs_approval: bool) -> None:
+        """Check that each workflow takes what orders give it; InputError names the first that does not."""
+        for workflow in workflows:
+            try:
+                inputs = self._find(workflow).workflow.inputs or {}
+            except NotFound as error:
+                raise InputError("platform.workflow", error.message) from error
+            if missing := [name for name in ORDER_INPUTS if name not in inputs]:
+                said = f"workflow {workflow} has no input {', '.join(missing)}, which orders give"
+                raise InputError("platform.workflow", said)
+            if needs_approval:
+                _require_gate(workflow, inputs)
+
     async def find_platform(self, name: str, sight: str) -> Platform:
         """The platform with this id, if it is in sight."""
-        found = await self.platforms.platforms(sight, name)
-        if not found:
-            raise NotFound("platform.not_found", f"there is no platform {name!r}")
-        return found[0]
+        return await self.platforms.find(sight, name)
 
     async def find(self, subject: Subject, value: str, sight: str) -> Found:
         """The newest release of an asset, or that of a request or a job."""
@@ -211,6 +245,8 @@ class ReleaseActions:
 def _refuse(verdict: str, identity: Identity) -> Conflict | None:
     release, asset = f"release {identity.release_id}", f"asset {identity.asset_id}"
     match verdict:
+        case "taken":
+            return KeyTaken()
         case "deleted":
             return Conflict("asset.deleted", f"{asset} was deleted")
         case "unresolved":
@@ -256,6 +292,12 @@ def build_release(found: Found) -> Release:
 def _act_on(found: Found, action: Literal["withdraw", "rollback"], by: ActionBy) -> ItemAction:
     owner = None if by.sight == ALL_PLATFORMS else by.sight
     return ItemAction(action, found["collection"], found["item_id"], by.actor, by.reason or "", owner)
+
+
+def _require_gate(workflow: str, inputs: Container[str]) -> None:
+    if "approval" not in inputs:
+        said = f"the platform asks for approval, and workflow {workflow} has no input `approval`"
+        raise InputError("platform.no_gate", said)
 
 
 def _require_reason(by: ActionBy) -> None:

@@ -2,14 +2,15 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, StrictInt
 
 from anabranch.canonical import Json
 from anabranch.strict_model import StrictModel
 
-__all__ = ["MAX_BATCH", "DataType", "PlatformOrder"]
+__all__ = ["MAX_BATCH", "MAX_REFERENCES", "DataType", "Line", "PlatformOrder"]
 
 MAX_BATCH = 100
+MAX_REFERENCES = 20
 MAX_TAGS = 50
 DataType = Literal["raster", "vector"]
 Line = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
@@ -19,7 +20,7 @@ class PlatformOrder(StrictModel):
     """What a partner wants to have published, and under which of their references."""
 
     platform: Annotated[str, Field(max_length=40, description="The id of the platform.")]
-    refs: dict[Line, Line | int] = Field(max_length=20, description="The platform's own identifiers.")
+    refs: dict[Line, Line | StrictInt] = Field(max_length=MAX_REFERENCES, description="The platform's own identifiers.")
     source: Annotated[str, Field(min_length=1, max_length=2000, description="The address of the file.")]
     data_type: DataType | None = Field(None, description="Without it, it follows from the file's extension.")
     options: dict[str, Json] = Field(default_factory=dict, description="Other inputs of the workflow.")

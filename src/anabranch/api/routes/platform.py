@@ -1,36 +1,37 @@
 """Orders of partner systems, their assets and releases, and decisions on them."""
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from datetime import timedelta
+from typing import Annotated, Any, Literal, Self
 
-import structlog
 from fastapi import APIRouter, Depends, Path, Query, Response
-from pydantic import Field, ValidationError
+from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from anabranch.access import Scope
 from anabranch.api.answers.build import build_page
 from anabranch.api.answers.errors import InvalidRequest
-from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway, needs
-from anabranch.api.openapi.declare import BODY_CODES, SUBMIT_CODES, Responses, body, problems, takes
+from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway, CurrentLimits, GivenKey, needs
+from anabranch.api.openapi.declare import BODY_CODES, SUBMIT_CODES, Responses, body, keyed, problems, takes
 from anabranch.api.paths import PlatformId
 from anabranch.api.requests.body import JsonBody, check_body
 from anabranch.api.requests.models import LIMIT_DESCRIPTION
+from anabranch.api.submission import REPLAYED_HEADER, accept_order
+from anabranch.canonical import JsonObject, canonical, sha256
 from anabranch.contract.answer import Page
 from anabranch.contract.platform import Accepted, AuditEntry, Decision, Platform, Release, WorkOrder
 from anabranch.errors import AnabranchError, NotFound
-from anabranch.gateway import Gateway
-from anabranch.platform.orders import MAX_BATCH, PlatformOrder
+from anabranch.outbound.url import read_exempt
+from anabranch.platform.orders import MAX_BATCH, MAX_REFERENCES, DataType, Line, PlatformOrder
 from anabranch.platform.translators import find_translator
-from anabranch.release_actions import ALL_PLATFORMS, ActionBy, Subject, build_release
+from anabranch.release_actions import ALL_PLATFORMS, ActionBy, RequestKey, Subject, build_release
 from anabranch.strict_model import StrictModel
 
 __all__ = ["router"]
 
-log = structlog.get_logger()
 router = APIRouter(prefix="/api", tags=["platform"])
 
 HASH = r"^[0-9a-f]{32}$"
-ID = r"^[0-9a-f-]{32,64}$"
+ID = r"^([0-9a-f]{32}|[0-9a-f]{64}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$"
 AssetId = Annotated[str, Path(pattern=HASH, description="The id of an asset.")]
 ReleaseId = Annotated[str, Path(pattern=HASH, description="The id of a release.")]
 AnyId = Annotated[str, Path(pattern=ID, description="The id of a request, an asset, a release or a job.")]
@@ -87,17 +88,30 @@ class BatchRequest(ReasonRequest):
     release_ids: list[Annotated[str, Field(pattern=HASH)]] = Field(min_length=1, max_length=MAX_BATCH)
 
 
+RefName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
+CallbackHost = Annotated[str, Field(max_length=255), AfterValidator(read_exempt)]
+
+
 class PlatformRequest(StrictModel):
     """A platform to make or change."""
 
-    title: Annotated[str, Field(min_length=1, max_length=200)]
-    required_refs: list[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]] = Field(min_length=1, max_length=10)
-    optional_refs: list[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]] = Field(default_factory=list)
-    version_ref: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")] | None = None
-    workflows: dict[Literal["raster", "vector"], str] = Field(min_length=1)
+    title: Line
+    required_refs: list[RefName] = Field(min_length=1, max_length=10)
+    optional_refs: list[RefName] = Field(default_factory=list)
+    version_ref: RefName | None = None
+    workflows: dict[DataType, Line] = Field(min_length=1)
     approval: Literal["none", "one_approver", "other_approver"] = "one_approver"
-    callback_hosts: list[Annotated[str, Field(max_length=255)]] = Field(default_factory=list, max_length=50)
+    callback_hosts: list[CallbackHost] = Field(default_factory=list, max_length=50)
     max_unresolved: int | None = Field(None, ge=1, lt=2**31)
+
+    @model_validator(mode="after")
+    def _check_references(self) -> Self:
+        names = [*self.required_refs, *self.optional_refs, *([self.version_ref] if self.version_ref else [])]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"the references {', '.join(twice)} are named twice")
+        if len(names) > MAX_REFERENCES:
+            raise ValueError(f"a platform has at most {MAX_REFERENCES} references, with its version")
+        return self
 
 
 class PageQuery(StrictModel):
@@ -114,7 +128,7 @@ class ReleasesQuery(PageQuery):
     processing_status: Literal["queued", "processing", "completed", "failed"] | None = None
     approval_status: Literal["pending_review", "approved", "rejected", "revoked", "expired"] | None = None
     latest: bool = Field(False, description="Only the newest published release of each asset.")
-    ref: list[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*=.+$", max_length=250)]] = Field(
+    ref: list[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*=[^\x00-\x1f\x7f]+$", max_length=250)]] = Field(
         default_factory=list, description="`NAME=VALUE` of a reference; may be repeated."
     )
 
@@ -163,13 +177,37 @@ class Target:
 CurrentRelease = Annotated[Target, Depends()]
 
 
-async def accept(order: PlatformOrder, caller: Caller, gateway: Gateway, response: Response, dry_run: bool) -> Accepted:
-    """Accept an order, and answer 200 where nothing was made."""
-    accepted = await gateway.releases.submit(order, acting(caller), dry_run=dry_run)
-    if dry_run or accepted.verdict == "same":
-        response.status_code = 200
-    log.info("order.accepted", release=accepted.release_id, verdict=accepted.verdict, job=accepted.job_id)
-    return accepted
+@dataclass(frozen=True)
+class OrderCall:
+    """A call that submits an order: the caller, their quota, and the key of the request."""
+
+    caller: CurrentCaller
+    gateway: CurrentGateway
+    limits: CurrentLimits
+    key: GivenKey
+    response: Response
+
+    async def submit(self, order: PlatformOrder, asked: JsonObject | None = None, *, dry_run: bool = False) -> Accepted:
+        """Accept an order, and answer 200 where nothing was made. `asked`: what the key is for, if not the order."""
+        key, by, replayed = self._named(asked or {"order": order.model_dump(mode="json")}), acting(self.caller), False
+        if dry_run:
+            accepted, _ = await self.gateway.releases.submit_once(order, by, key, dry_run=True)
+        else:
+            accepted, replayed = await accept_order(self.gateway, self.limits, self.caller.principal, order, by, key)
+        if dry_run or accepted.verdict == "same":
+            self.response.status_code = 200
+        if replayed:
+            self.response.headers[REPLAYED_HEADER] = "true"
+        return accepted
+
+    def _named(self, asked: JsonObject) -> RequestKey | None:
+        if self.key is None:
+            return None
+        keep = timedelta(hours=self.gateway.settings.idempotency_hours)
+        return RequestKey(self.caller.platform, self.key, sha256(canonical(asked)), keep)
+
+
+CurrentOrderCall = Annotated[OrderCall, Depends()]
 
 
 @router.post(
@@ -177,7 +215,7 @@ async def accept(order: PlatformOrder, caller: Caller, gateway: Gateway, respons
     status_code=202,
     dependencies=[needs(Scope.SUBMIT)],
     responses={**ACCEPTED, **problems(*ORDER_CODES)},
-    openapi_extra=body(PlatformOrder, required=True),
+    openapi_extra=keyed(body(PlatformOrder, required=True)),
 )
 @router.post(
     "/platform/submit_dag",
@@ -186,15 +224,9 @@ async def accept(order: PlatformOrder, caller: Caller, gateway: Gateway, respons
     include_in_schema=False,
     response_model=Accepted,
 )
-async def submit_order(
-    given: JsonBody,
-    caller: CurrentCaller,
-    gateway: CurrentGateway,
-    response: Response,
-    query: Annotated[DryRunQuery, Query()],
-) -> Accepted:
+async def submit_order(given: JsonBody, call: CurrentOrderCall, query: Annotated[DryRunQuery, Query()]) -> Accepted:
     """Accept a work order: it becomes a release of an asset, and a job. The same order is the same release and job."""
-    return await accept(check_body(PlatformOrder, given), caller, gateway, response, query.dry_run)
+    return await call.submit(check_body(PlatformOrder, given), dry_run=query.dry_run)
 
 
 @router.post(
@@ -202,23 +234,18 @@ async def submit_order(
     status_code=202,
     dependencies=[needs(Scope.SUBMIT)],
     responses={**ACCEPTED, **problems(*ORDER_CODES, "platform.translator")},
-    openapi_extra=body({"type": "object"}, required=True),
+    openapi_extra=keyed(body({"type": "object"}, required=True)),
 )
 async def submit_translated_order(
-    platform: PlatformId,
-    given: JsonBody,
-    caller: CurrentCaller,
-    gateway: CurrentGateway,
-    response: Response,
-    query: Annotated[DryRunQuery, Query()],
+    platform: PlatformId, given: JsonBody, call: CurrentOrderCall, query: Annotated[DryRunQuery, Query()]
 ) -> Accepted:
     """Accept a work order in the partner's own shape; the platform's translator turns it into ours."""
-    await gateway.releases.find_platform(platform, sight_of(caller))
+    await call.gateway.releases.find_platform(platform, sight_of(call.caller))
     try:
         translated = find_translator(platform)(given)
     except ValidationError as error:
         raise InvalidRequest.of(error, "body") from error
-    return await accept(check_body(PlatformOrder, dict(translated)), caller, gateway, response, query.dry_run)
+    return await call.submit(check_body(PlatformOrder, dict(translated)), dry_run=query.dry_run)
 
 
 @router.get("/platform/status/{id}", dependencies=[needs(Scope.READ)], responses=problems(*MISSING))
@@ -227,7 +254,7 @@ async def submit_translated_order(
 )
 async def show_release_status(id: AnyId, caller: CurrentCaller, gateway: CurrentGateway) -> Release:  # noqa: A002  # as the path says
     """The release of a request, a release, an asset (its newest) or a job, with its progress and outputs."""
-    subjects: list[Subject] = {36: ["request_id"], 64: ["job_id"]}.get(len(id), ["release_id", "asset_id"])  # type: ignore[assignment]  # literals
+    subjects: list[Subject] = {36: ["request_id"], 64: ["job_id"]}.get(len(id), ["asset_id", "release_id"])  # type: ignore[assignment]  # literals
     for subject in subjects:
         if found := await gateway.releases.platforms.releases(sight_of(caller), {subject: id}, limit=1):
             return build_release(found[0])
@@ -356,15 +383,15 @@ async def clear_release(target: CurrentRelease, given: JsonBody) -> Release:
     status_code=202,
     dependencies=[needs(Scope.SUBMIT)],
     responses={**ACCEPTED, **problems(*ORDER_CODES, *MISSING)},
+    openapi_extra=keyed({}),
 )
-async def resubmit_release(target: CurrentRelease, response: Response) -> Accepted:
+async def resubmit_release(release_id: ReleaseId, call: CurrentOrderCall) -> Accepted:
     """Submit the last order of a release again: after a failure, a rejection, a revoke or a review that expired."""
-    releases = target.gateway.releases
-    orders = await releases.platforms.requests(sight_of(target.caller), limit=1, release_id=target.release_id)
+    platforms = call.gateway.releases.platforms
+    orders = await platforms.requests(sight_of(call.caller), limit=1, release_id=release_id)
     if not orders:
-        raise NotFound("release.not_found", f"there is no release {target.release_id!r}")
-    again = PlatformOrder.model_validate(orders[0][1].body)
-    return await accept(again, target.caller, target.gateway, response, dry_run=False)
+        raise NotFound("release.not_found", f"there is no release {release_id!r}")
+    return await call.submit(PlatformOrder.model_validate(orders[0][1].body), {"resubmit": release_id})
 
 
 @router.post("/platform/releases", dependencies=[needs(Scope.OPERATE)], **takes(BatchRequest))
@@ -414,13 +441,18 @@ async def list_platforms(caller: CurrentCaller, gateway: CurrentGateway) -> list
     return await gateway.releases.platforms.platforms(sight_of(caller))
 
 
-@router.put("/platforms/{platform}", dependencies=[needs(Scope.ADMIN)], **takes(PlatformRequest, "platform.exists"))
+@router.put(
+    "/platforms/{platform}",
+    dependencies=[needs(Scope.ADMIN)],
+    **takes(PlatformRequest, "platform.exists", "platform.workflow", "platform.no_gate"),
+)
 async def save_platform(
     platform: PlatformId, given: JsonBody, caller: CurrentCaller, gateway: CurrentGateway
 ) -> Platform:
     """Make a platform, or change one. The references of one that has assets stay as they are."""
-    wanted = check_body(PlatformRequest, given).model_dump(mode="json")
-    return await gateway.releases.save_platform(platform, wanted, acting(caller))
+    wanted = check_body(PlatformRequest, given)
+    gateway.releases.check_workflows(wanted.workflows.values(), needs_approval=wanted.approval != "none")
+    return await gateway.releases.save_platform(platform, wanted.model_dump(mode="json"), acting(caller))
 
 
 @router.delete("/platforms/{platform}", dependencies=[needs(Scope.ADMIN)], responses=problems("platform.not_found"))
