@@ -4,6 +4,7 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from typing import Any, Literal
+from urllib.parse import quote
 
 from anabranch.adapters.postgres.store.platforms import (
     ALL_PLATFORMS,
@@ -22,16 +23,16 @@ from anabranch.engine.ports import KeyTaken, TakenRight
 from anabranch.engine.submitting.submission import Submission
 from anabranch.errors import AnabranchError, Conflict, Denied, InputError, NotFound
 from anabranch.item_actions import ItemAction, ItemActions
-from anabranch.platform.identity import Identity, identify
+from anabranch.platform.identity import Identity, identify, name_table
 from anabranch.platform.orders import PlatformOrder
 from anabranch.plugins.storage.kinds import kind_of_name
 from anabranch.workflows.stages import Declaration
 
-__all__ = ["ALL_PLATFORMS", "ActionBy", "Found", "ReleaseActions", "RequestKey", "Subject", "build_release"]
+__all__ = ["ALL_PLATFORMS", "ActionBy", "ReleaseActions", "ReleaseRow", "RequestKey", "Subject", "build_release"]
 
 ORDER_INPUTS = ("source", "collection", "item_id")
 Subject = Literal["release_id", "asset_id", "job_id", "request_id"]
-Found = Mapping[str, Any]  # a row of app.release_details
+ReleaseRow = Mapping[str, Any]  # of app.release_details
 
 
 @dataclass(frozen=True)
@@ -171,14 +172,14 @@ class ReleaseActions:
         """The platform with this id, if it is in sight."""
         return await self.platforms.find(sight, name)
 
-    async def find(self, subject: Subject, value: str, sight: str) -> Found:
+    async def find(self, subject: Subject, value: str, sight: str) -> ReleaseRow:
         """The newest release of an asset, or that of a request or a job."""
         found = await self.platforms.releases(sight, {subject: value}, limit=1)
         if not found:
             raise NotFound("release.not_found", f"there is no release with the {subject.replace('_', ' ')} {value!r}")
         return found[0]
 
-    async def decide(self, release_id: str, approved: bool, by: ActionBy) -> Found:
+    async def decide(self, release_id: str, approved: bool, by: ActionBy) -> ReleaseRow:
         """Approve or reject what waits for it; a rejection needs a reason (P4)."""
         if not approved:
             _require_reason(by)
@@ -195,7 +196,7 @@ class ReleaseActions:
             raise Conflict("release.decided", f"release {release_id} was decided before")
         return await self.find("release_id", release_id, by.sight)
 
-    async def revoke(self, release_id: str, by: ActionBy) -> Found:
+    async def revoke(self, release_id: str, by: ActionBy) -> ReleaseRow:
         """Take back an approval: readers no longer see the release (P6)."""
         _require_reason(by)
         found = await self.find("release_id", release_id, by.sight)
@@ -208,7 +209,7 @@ class ReleaseActions:
         await self._items.act(_act_on(found, "withdraw", by), first)
         return await self.find("release_id", release_id, by.sight)
 
-    async def roll_back(self, release_id: str, number: int | None, by: ActionBy) -> Found:
+    async def roll_back(self, release_id: str, number: int | None, by: ActionBy) -> ReleaseRow:
         """Show what an earlier publication of a release showed, by default the one before (P5)."""
         _require_reason(by)
         found = await self.find("release_id", release_id, by.sight)
@@ -216,7 +217,7 @@ class ReleaseActions:
         await self._items.act(wanted, lambda connection: note_rollback(connection, release_id, number, by))
         return await self.find("release_id", release_id, by.sight)
 
-    async def clear(self, release_id: str, clearance: str, by: ActionBy) -> Found:
+    async def clear(self, release_id: str, clearance: str, by: ActionBy) -> ReleaseRow:
         """Set who may read a release once it is published."""
         if not await self.platforms.clear(release_id, clearance, by):
             raise NotFound("release.not_found", f"there is no release {release_id!r}")
@@ -276,20 +277,31 @@ def _accepted(prepared: _Prepared, done: SubmittedRelease) -> Accepted:
     )  # fmt: skip
 
 
-def build_release(found: Found) -> Release:
-    """A release as it is shown; links only while it is published (P6)."""
-    links: dict[str, str] = {"status": f"/api/platform/status/{found['release_id']}"}
-    if found["job_id"]:
-        links["job"] = f"/api/jobs/status/{found['job_id']}"
-    if found["number"] is not None:
-        path = f"{found['collection']}/items/{found['item_id']}"
-        links["item"] = f"/stac/collections/{path}"
-        links["history"] = f"/api/items/{found['collection']}/{found['item_id']}/publications"
-        links["latest"] = f"/api/platform/assets/{found['asset_id']}/latest"
-    return read(Release, {**found, "artifacts": found["artifacts"] or [], "links": links})
+def build_release(row: ReleaseRow, progress: float | None = None) -> Release:
+    """A release as it is shown; links to what readers see only while it is published (P6)."""
+    links: dict[str, str] = {"status": f"/api/platform/status/{row['release_id']}"}
+    artifacts = row["artifacts"] or []
+    if row["job_id"]:
+        links["job"] = f"/api/jobs/status/{row['job_id']}"
+    if row["number"] is not None:
+        collection, item = quote(row["collection"], safe=""), row["item_id"]
+        links["item"] = f"/stac/collections/{collection}/items/{item}"
+        links["history"] = f"/api/items/{collection}/{item}/publications"
+        links["latest"] = f"/api/platform/assets/{row['asset_id']}/latest"
+        if row["data_type"] == "raster":
+            links["tiles"] = f"/raster/collections/{collection}/items/{item}/WebMercatorQuad/tilejson.json"
+        else:
+            links["features"] = f"/features/collections/{name_table(item)}"
+        if row["shown_revision"] == row["revision"]:
+            artifacts = [_add_url(artifact, f"/files/current/{collection}/{item}") for artifact in artifacts]
+    return read(Release, {**row, "artifacts": artifacts, "progress": progress, "links": links})
 
 
-def _act_on(found: Found, action: Literal["withdraw", "rollback"], by: ActionBy) -> ItemAction:
+def _add_url(artifact: Mapping[str, Any], folder: str) -> Mapping[str, Any]:  # of a ReleaseRow
+    return artifact if artifact["kind"] == "table" else {**artifact, "url": f"{folder}/{quote(artifact['name'])}"}
+
+
+def _act_on(found: ReleaseRow, action: Literal["withdraw", "rollback"], by: ActionBy) -> ItemAction:
     owner = None if by.sight == ALL_PLATFORMS else by.sight
     return ItemAction(action, found["collection"], found["item_id"], by.actor, by.reason or "", owner)
 

@@ -236,6 +236,21 @@ def test_p1_an_asset_shows_its_newest_release(partner_of: Callable[..., Partner]
     assert read(partner.order(True)) == (422, "request.invalid")
 
 
+def test_a_status_has_the_progress_of_its_job(partner_of: Callable[..., Partner]) -> None:
+    partner = partner_of("progress")
+    made = partner.order(1).json()
+    shown = partner.get(f"/api/platform/status/{made['request_id']}").json()
+    assert (shown["processing_status"] in ("queued", "processing"), shown["progress"]) == (True, 0.0)
+    assert shown["links"].keys() == {"status", "job"}
+    partner.post(f"/api/jobs/{made['job_id']}/cancel", {})
+    assert partner.get(f"/api/platform/status/{made['release_id']}").json()["progress"] is None
+
+    body = {"action": "approve", "release_ids": [made["release_id"]]}
+    (refused,) = partner.post("/api/platform/releases", body).json()
+    assert refused["code"].startswith("release.")
+    assert refused["remedy"]
+
+
 def test_p9_messages_of_releases_name_the_partners_version(partner_of: Callable[..., Partner]) -> None:
     partner = partner_of("told")
     assert partner.post("/api/webhooks", {"url": "https://example.com/hook"}).status_code == 201

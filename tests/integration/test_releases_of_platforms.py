@@ -14,7 +14,7 @@ from anabranch.canonical import Json
 from anabranch.engine.model import JobState
 from anabranch.errors import AnabranchError, Conflict, Denied, InputError, NotFound
 from anabranch.platform.orders import PlatformOrder
-from anabranch.release_actions import ALL_PLATFORMS, ActionBy
+from anabranch.release_actions import ALL_PLATFORMS, ActionBy, build_release
 from tests.support.rasters import hills, make_raster
 from tests.support.stack import Stack, open_stack
 from tests.support.waiting import PATIENCE_SECONDS
@@ -88,6 +88,9 @@ async def test_p1_p4_p6_a_release_is_published_when_it_is_approved_and_not_befor
     )  # fmt: skip
     assert {artifact["kind"] for artifact in done["artifacts"]} == {"cog", "report", "thumbnail"}
     assert [row["id"] for row in rows(catalog_url, "select id from pgstac.items")] == [done["item_id"]]
+    shown = build_release(done)
+    assert shown.links.keys() == {"status", "job", "item", "history", "latest", "tiles"}
+    assert all(artifact["url"].startswith("/files/current/ddh-raster/") for artifact in shown.artifacts)
     lines = await releases.platforms.audit("ddh", limit=9)
     assert ("release.approved", BEN.actor) in [(line.action, line.actor) for line in lines]
     ((_, asked),) = await releases.platforms.requests("ddh", limit=9)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from anabranch.canonical import canonical, sha256
 from anabranch.errors import InputError
 
-__all__ = ["Identity", "References", "identify"]
+__all__ = ["Identity", "References", "identify", "name_table"]
 
 ID_CHARS = 32
 SUFFIX_CHARS = 20
@@ -37,8 +37,7 @@ class Identity:
     @property
     def table(self) -> str:
         """The name of the release's table in schema geo."""
-        words = self.item_id.replace("-", "_")
-        return words if words[0].isalpha() else f"t_{words}"
+        return name_table(self.item_id)
 
 
 def identify(
@@ -62,6 +61,12 @@ def identify(
     refs = dict(sorted(values.items()))
     versioned = refs if version is None or version_ref is None else {**refs, version_ref: version}
     return Identity(platform, refs, version, _digest(platform, refs), _digest(platform, versioned))
+
+
+def name_table(item_id: str) -> str:
+    """The name of the table of a release's item."""
+    words = item_id.replace("-", "_")
+    return words if words[0].isalpha() else f"t_{words}"
 
 
 def _write(value: str | int) -> str:

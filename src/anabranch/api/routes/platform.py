@@ -8,9 +8,10 @@ from fastapi import APIRouter, Depends, Path, Query, Response
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from anabranch.access import Scope
-from anabranch.api.answers.build import build_page
-from anabranch.api.answers.errors import InvalidRequest
-from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway, CurrentLimits, GivenKey, needs
+from anabranch.adapters.postgres.store.reads import PostgresReads
+from anabranch.api.answers.build import build_job, build_page
+from anabranch.api.answers.errors import InvalidRequest, code_of
+from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway, CurrentLimits, CurrentReads, GivenKey, needs
 from anabranch.api.openapi.declare import BODY_CODES, SUBMIT_CODES, Responses, body, keyed, problems, takes
 from anabranch.api.paths import PlatformId
 from anabranch.api.requests.body import JsonBody, check_body
@@ -23,7 +24,7 @@ from anabranch.errors import AnabranchError, NotFound
 from anabranch.outbound.url import read_exempt
 from anabranch.platform.orders import MAX_BATCH, MAX_REFERENCES, DataType, Line, PlatformOrder
 from anabranch.platform.translators import find_translator
-from anabranch.release_actions import ALL_PLATFORMS, ActionBy, RequestKey, Subject, build_release
+from anabranch.release_actions import ALL_PLATFORMS, ActionBy, ReleaseRow, RequestKey, Subject, build_release
 from anabranch.strict_model import StrictModel
 
 __all__ = ["router"]
@@ -151,14 +152,14 @@ class RequestsQuery(PageQuery):
     release_id: Annotated[str, Field(pattern=HASH)] | None = None
 
 
-def sight_of(caller: Caller) -> str:
+def visible_platform(caller: Caller) -> str:
     """What a caller sees of platforms: their own; an admin all of them (S1)."""
     return ALL_PLATFORMS if caller.sees is None else caller.platform
 
 
-def acting(caller: Caller, reason: str | None = None) -> ActionBy:
+def act_as(caller: Caller, reason: str | None = None) -> ActionBy:
     """Who acts: the authenticated principal, whatever the body says (P7)."""
-    return ActionBy(sight_of(caller), caller.name, reason, caller.correlation_id)
+    return ActionBy(visible_platform(caller), caller.name, reason, caller.correlation_id)
 
 
 @dataclass(frozen=True)
@@ -171,7 +172,7 @@ class Target:
 
     def by(self, reason: str | None) -> ActionBy:
         """Who acts on it."""
-        return acting(self.caller, reason)
+        return act_as(self.caller, reason)
 
 
 CurrentRelease = Annotated[Target, Depends()]
@@ -189,7 +190,7 @@ class OrderCall:
 
     async def submit(self, order: PlatformOrder, asked: JsonObject | None = None, *, dry_run: bool = False) -> Accepted:
         """Accept an order, and answer 200 where nothing was made. `asked`: what the key is for, if not the order."""
-        key, by, replayed = self._named(asked or {"order": order.model_dump(mode="json")}), acting(self.caller), False
+        key, by, replayed = self._named(asked or {"order": order.model_dump(mode="json")}), act_as(self.caller), False
         if dry_run:
             accepted, _ = await self.gateway.releases.submit_once(order, by, key, dry_run=True)
         else:
@@ -240,7 +241,7 @@ async def submit_translated_order(
     platform: PlatformId, given: JsonBody, call: CurrentOrderCall, query: Annotated[DryRunQuery, Query()]
 ) -> Accepted:
     """Accept a work order in the partner's own shape; the platform's translator turns it into ours."""
-    await call.gateway.releases.find_platform(platform, sight_of(call.caller))
+    await call.gateway.releases.find_platform(platform, visible_platform(call.caller))
     try:
         translated = find_translator(platform)(given)
     except ValidationError as error:
@@ -248,16 +249,28 @@ async def submit_translated_order(
     return await call.submit(check_body(PlatformOrder, dict(translated)), dry_run=query.dry_run)
 
 
+async def find_progress(release: ReleaseRow, reads: PostgresReads) -> float | None:
+    """How much of a release's job is done, while it is processed."""
+    if release["processing_status"] not in ("queued", "processing"):
+        return None
+    return build_job(await reads.detail(await reads.find(release["job_id"]))).progress
+
+
 @router.get("/platform/status/{id}", dependencies=[needs(Scope.READ)], responses=problems(*MISSING))
 @router.get(
     "/platform/dag_status/{id}", dependencies=[needs(Scope.READ)], include_in_schema=False, response_model=Release
 )
-async def show_release_status(id: AnyId, caller: CurrentCaller, gateway: CurrentGateway) -> Release:  # noqa: A002  # as the path says
+async def show_release_status(
+    id: AnyId,  # noqa: A002  # as the path says
+    caller: CurrentCaller,
+    gateway: CurrentGateway,
+    reads: CurrentReads,
+) -> Release:
     """The release of a request, a release, an asset (its newest) or a job, with its progress and outputs."""
     subjects: list[Subject] = {36: ["request_id"], 64: ["job_id"]}.get(len(id), ["asset_id", "release_id"])  # type: ignore[assignment]  # literals
     for subject in subjects:
-        if found := await gateway.releases.platforms.releases(sight_of(caller), {subject: id}, limit=1):
-            return build_release(found[0])
+        if found := await gateway.releases.platforms.releases(visible_platform(caller), {subject: id}, limit=1):
+            return build_release(found[0], await find_progress(found[0], reads))
     raise NotFound("release.not_found", f"there is no request, release, asset or job {id!r}")
 
 
@@ -267,7 +280,7 @@ async def list_releases(
 ) -> Page[Release]:
     """Releases, the newest first."""
     found = await gateway.releases.platforms.releases(
-        sight_of(caller), query.wanted(), limit=query.limit + 1, before=query.before
+        visible_platform(caller), query.wanted(), limit=query.limit + 1, before=query.before
     )
     return build_page(found, query.limit, build_release, lambda one: str(one["cursor"]))
 
@@ -278,7 +291,7 @@ async def list_approvals(
 ) -> Page[Release]:
     """Releases that wait for a person's approval."""
     found = await gateway.releases.platforms.releases(
-        sight_of(caller), {"review": True}, limit=query.limit + 1, before=query.before
+        visible_platform(caller), {"review": True}, limit=query.limit + 1, before=query.before
     )
     return build_page(found, query.limit, build_release, lambda one: str(one["cursor"]))
 
@@ -286,7 +299,9 @@ async def list_approvals(
 @router.get("/platform/assets/{asset_id}/latest", dependencies=[needs(Scope.READ)], responses=problems(*MISSING))
 async def show_latest_release(asset_id: AssetId, caller: CurrentCaller, gateway: CurrentGateway) -> Release:
     """The newest published release of an asset."""
-    found = await gateway.releases.platforms.releases(sight_of(caller), {"asset_id": asset_id, "latest": True}, limit=1)
+    found = await gateway.releases.platforms.releases(
+        visible_platform(caller), {"asset_id": asset_id, "latest": True}, limit=1
+    )
     if not found:
         raise NotFound("release.not_found", f"asset {asset_id} has no published release")
     return build_release(found[0])
@@ -301,7 +316,7 @@ async def show_latest_release(asset_id: AssetId, caller: CurrentCaller, gateway:
 async def delete_asset(asset_id: AssetId, given: JsonBody, caller: CurrentCaller, gateway: CurrentGateway) -> None:
     """Mark an asset as deleted; nothing of it is removed, and it can be restored."""
     reason = check_body(ReasonRequest, given).reason
-    await gateway.releases.delete_asset(asset_id, True, acting(caller, reason))
+    await gateway.releases.delete_asset(asset_id, True, act_as(caller, reason))
 
 
 @router.post(
@@ -313,7 +328,7 @@ async def delete_asset(asset_id: AssetId, given: JsonBody, caller: CurrentCaller
 async def restore_asset(asset_id: AssetId, given: JsonBody, caller: CurrentCaller, gateway: CurrentGateway) -> None:
     """Restore an asset that was deleted."""
     reason = check_body(ReasonRequest, given).reason
-    await gateway.releases.delete_asset(asset_id, False, acting(caller, reason))
+    await gateway.releases.delete_asset(asset_id, False, act_as(caller, reason))
 
 
 @router.post(
@@ -388,7 +403,7 @@ async def clear_release(target: CurrentRelease, given: JsonBody) -> Release:
 async def resubmit_release(release_id: ReleaseId, call: CurrentOrderCall) -> Accepted:
     """Submit the last order of a release again: after a failure, a rejection, a revoke or a review that expired."""
     platforms = call.gateway.releases.platforms
-    orders = await platforms.requests(sight_of(call.caller), limit=1, release_id=release_id)
+    orders = await platforms.requests(visible_platform(call.caller), limit=1, release_id=release_id)
     if not orders:
         raise NotFound("release.not_found", f"there is no release {release_id!r}")
     return await call.submit(PlatformOrder.model_validate(orders[0][1].body), {"resubmit": release_id})
@@ -398,7 +413,7 @@ async def resubmit_release(release_id: ReleaseId, call: CurrentOrderCall) -> Acc
 async def decide_releases(given: JsonBody, caller: CurrentCaller, gateway: CurrentGateway) -> list[Decision]:
     """Approve, reject or revoke up to 100 releases; what is against one hurts no other."""
     wanted = check_body(BatchRequest, given)
-    by = acting(caller, wanted.reason)
+    by = act_as(caller, wanted.reason)
     done = []
     for release_id in dict.fromkeys(wanted.release_ids):
         try:
@@ -407,9 +422,9 @@ async def decide_releases(given: JsonBody, caller: CurrentCaller, gateway: Curre
                 if wanted.action == "revoke"
                 else await gateway.releases.decide(release_id, wanted.action == "approve", by)
             )
-            done.append(Decision(release_id, build_release(found), None, None))
+            done.append(Decision(release_id, build_release(found), None, None, None))
         except AnabranchError as error:
-            done.append(Decision(release_id, None, error.code, error.message))
+            done.append(Decision(release_id, None, error.code, error.message, error.remedy or code_of(error).remedy))
     return done
 
 
@@ -419,7 +434,7 @@ async def list_requests(
 ) -> Page[WorkOrder]:
     """Work orders as they were accepted, the newest first."""
     found = await gateway.releases.platforms.requests(
-        sight_of(caller), limit=query.limit + 1, release_id=query.release_id, before=query.before
+        visible_platform(caller), limit=query.limit + 1, release_id=query.release_id, before=query.before
     )
     return build_page(found, query.limit, lambda one: one[1], lambda one: str(one[0]))
 
@@ -430,7 +445,7 @@ async def list_audit(
 ) -> Page[AuditEntry]:
     """Who did what, the newest first; nothing is ever removed from it."""
     found = await gateway.releases.platforms.audit(
-        sight_of(caller), limit=query.limit + 1, asset_id=query.asset_id, before=query.before
+        visible_platform(caller), limit=query.limit + 1, asset_id=query.asset_id, before=query.before
     )
     return build_page(found, query.limit, lambda one: one, lambda one: str(one.number))
 
@@ -438,7 +453,7 @@ async def list_audit(
 @router.get("/platforms", dependencies=[needs(Scope.READ)], responses=problems())
 async def list_platforms(caller: CurrentCaller, gateway: CurrentGateway) -> list[Platform]:
     """Partner systems with their references, workflows and policies."""
-    return await gateway.releases.platforms.platforms(sight_of(caller))
+    return await gateway.releases.platforms.platforms(visible_platform(caller))
 
 
 @router.put(
@@ -452,10 +467,10 @@ async def save_platform(
     """Make a platform, or change one. The references of one that has assets stay as they are."""
     wanted = check_body(PlatformRequest, given)
     gateway.releases.check_workflows(wanted.workflows.values(), needs_approval=wanted.approval != "none")
-    return await gateway.releases.save_platform(platform, wanted.model_dump(mode="json"), acting(caller))
+    return await gateway.releases.save_platform(platform, wanted.model_dump(mode="json"), act_as(caller))
 
 
 @router.delete("/platforms/{platform}", dependencies=[needs(Scope.ADMIN)], responses=problems("platform.not_found"))
 async def retire_platform(platform: PlatformId, caller: CurrentCaller, gateway: CurrentGateway) -> Platform:
     """Retire a platform: it takes no more orders, and keeps its assets."""
-    return await gateway.releases.save_platform(platform, None, acting(caller))
+    return await gateway.releases.save_platform(platform, None, act_as(caller))
