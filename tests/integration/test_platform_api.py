@@ -59,7 +59,7 @@ class Partner:
         with psycopg.connect(self.url) as connection:
             connection.execute("select app.see('*')")
             row = connection.execute(
-                f"select count(*) from app.{table} where platform = %s",  # type: ignore[arg-type]  # a name of ours
+                f"select count(*) from app.{table} where platform = %s",
                 [self.name],
             ).fetchone()
         return row[0] if row else 0
@@ -163,7 +163,7 @@ DOCUMENT = load_document()
 
 def resolve(parameter: Mapping[str, Any]) -> Mapping[str, Any]:  # of the OpenAPI document
     name = str(parameter.get("$ref", "")).rpartition("/")[2]
-    return DOCUMENT["components"]["parameters"][name] if name else parameter  # type: ignore[no-any-return]  # JSON
+    return DOCUMENT["components"]["parameters"][name] if name else parameter
 
 
 # One operation for each parameter as it is declared: what is declared the same is checked the same.
