@@ -194,6 +194,7 @@ CODES: tuple[Code, ...] = (
     Code("platform.references", Kind.INVALID, "References of the platform are missing or unknown.", "Send the references that the platform declares."),
     Code("platform.retired", Kind.CONFLICT, "The platform takes no more orders.", "Ask the operator."),
     Code("platform.translator", Kind.NOT_FOUND, "The platform has no request shape of its own.", "Send the order to /api/platform/submit."),
+    Code("platform.workflow", Kind.INVALID, "A workflow of the platform does not exist, or does not take what orders give.", "Name a workflow with the inputs `source`, `collection` and `item_id`."),
     Code("plugin.invalid", Kind.DEFINITION, "A plugin declares something that can't be used.", "Fix the plugin as the message says."),
     Code("plugin.missing", Kind.DEFINITION, "A plugin can't be found.", "Install it, or fix ANABRANCH_PLUGINS."),
     Code("plugin.refused", Kind.DEFINITION, "A plugin that the settings name can't be loaded.", "Fix the plugin, or ANABRANCH_PLUGINS."),

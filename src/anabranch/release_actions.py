@@ -1,10 +1,13 @@
 """Orders of partners and decisions on their releases: checks, decides, and calls the transition."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from datetime import timedelta
 from typing import Any, Literal
+from urllib.parse import quote
 
 from anabranch.adapters.postgres.store.platforms import (
+    ALL_PLATFORMS,
     ActionBy,
     PostgresPlatforms,
     SubmittedRelease,
@@ -15,26 +18,41 @@ from anabranch.canonical import Json, JsonObject, canonical, sha256
 from anabranch.contract.answer import read
 from anabranch.contract.platform import Accepted, Platform, Release
 from anabranch.engine.model import RightId, SessionId
-from anabranch.engine.ports import TakenRight
+from anabranch.engine.ports import KeyTaken, TakenRight
 from anabranch.engine.submitting.submission import Submission
 from anabranch.errors import AnabranchError, Conflict, Denied, InputError, NotFound
 from anabranch.item_actions import ItemAction, ItemActions
 from anabranch.outbound.url import Target, read_url
-from anabranch.platform.identity import Identity, identify
+from anabranch.platform.identity import Identity, identify, name_table
 from anabranch.platform.notifications.webhooks import Callback, Webhooks
 from anabranch.platform.orders import InvalidOrder, PlatformOrder
 from anabranch.plugins.storage.kinds import kind_of_name
 from anabranch.workflows.stages import Declaration
 
-__all__ = ["ALL_PLATFORMS", "ActionBy", "Found", "ReleaseActions", "Subject", "build_release"]
+__all__ = ["ALL_PLATFORMS", "ActionBy", "ReleaseActions", "ReleaseRow", "RequestKey", "Subject", "build_release"]
 
-ALL_PLATFORMS = "*"
 CORRELATE = "select set_config('anabranch.correlation_id', %s, true)"
 # What an order says itself, or what would publish something else than its release.
 DECIDED_INPUTS = {"approval", "dry_run", "expected", "item_id", "source", "table", "tile_items", "title"}
 RELEASE_EVENTS = ("release.*",)
+ORDER_INPUTS = ("source", "collection", "item_id")
 Subject = Literal["release_id", "asset_id", "job_id", "request_id"]
-Found = Mapping[str, Any]  # a row of app.release_details
+ReleaseRow = Mapping[str, Any]  # of app.release_details
+
+
+@dataclass(frozen=True)
+class RequestKey:
+    """A key that a caller's platform gave to a request, and the hash of what it asks for; kept for a while."""
+
+    scope: str
+    text: str
+    request: str
+    keep: timedelta
+
+    def to_json(self) -> JsonObject:
+        """As app.submit_release reads it."""
+        keep = f"{self.keep.total_seconds()} s"
+        return {"scope": self.scope, "text": self.text, "request": self.request, "keep": keep}
 
 
 @dataclass(frozen=True)
@@ -74,16 +92,31 @@ class ReleaseActions:
     async def submit(
         self, order: PlatformOrder, by: ActionBy, *, dry_run: bool = False, again: bool = False
     ) -> Accepted:
-        """Accept an order: the same one is the same release and job; Conflict where its release stands against it.
+        """Accept an order: the same one is the same release and job; Conflict where its release stands against it."""
+        accepted, _ = await self.submit_once(order, by, None, dry_run=dry_run, again=again)
+        return accepted
+
+    async def submit_once(
+        self,
+        order: PlatformOrder,
+        by: ActionBy,
+        key: RequestKey | None,
+        *,
+        dry_run: bool = False,
+        again: bool = False,
+    ) -> tuple[Accepted, bool]:
+        """Accept an order under a key: the same key is the same answer (E15). True: it is an earlier answer.
 
         One that is submitted `again` keeps the callbacks of the release's newest revision.
         """
         prepared = await self._prepare(order, by, again)
-        done = await self._store.submit_release(prepared.order, prepared.submission, self._session(), dry_run=dry_run)
+        row = {**prepared.order, **({"key": key.to_json()} if key else {})}
+        done = await self._store.submit_release(row, prepared.submission, self._session(), dry_run=dry_run)
         self._start(done.rights)
         if refused := _refuse(done.verdict, prepared.identity):
             raise refused
-        return replace(_accepted(prepared, done), callback_secret=None if dry_run else prepared.made_secret)
+        accepted = replace(_accepted(prepared, done), callback_secret=None if dry_run else prepared.made_secret)
+        return accepted, done.replayed
 
     async def _prepare(self, order: PlatformOrder, by: ActionBy, again: bool) -> _Prepared:
         platform = await self.find_platform(order.platform, by.sight)
@@ -166,9 +199,8 @@ class ReleaseActions:
     ) -> JsonObject:
         """The inputs of the workflow: the order's options, and what the release decides."""
         inputs = self._find(workflow).workflow.inputs or {}
-        if needs_approval and "approval" not in inputs:
-            said = f"platform {order.platform} asks for approval, and workflow {workflow} has no input `approval`"
-            raise InputError("platform.no_gate", said)
+        if needs_approval:
+            _require_gate(workflow, inputs)
         if taken := sorted(DECIDED_INPUTS & order.options.keys()):
             raise InputError("platform.options", f"the options of an order can't have {', '.join(taken)}")
         decided: JsonObject = {
@@ -181,21 +213,31 @@ class ReleaseActions:
         mine = {name: value for name, value in decided.items() if name in inputs and value is not None}
         return {"collection": f"{order.platform}-{data_type}", **order.options, **mine}
 
+    def check_workflows(self, workflows: Iterable[str], *, needs_approval: bool) -> None:
+        """Check that each workflow takes what orders give it; InputError names the first that does not."""
+        for workflow in workflows:
+            try:
+                inputs = self._find(workflow).workflow.inputs or {}
+            except NotFound as error:
+                raise InputError("platform.workflow", error.message) from error
+            if missing := [name for name in ORDER_INPUTS if name not in inputs]:
+                said = f"workflow {workflow} has no input {', '.join(missing)}, which orders give"
+                raise InputError("platform.workflow", said)
+            if needs_approval:
+                _require_gate(workflow, inputs)
+
     async def find_platform(self, name: str, sight: str) -> Platform:
         """The platform with this id, if it is in sight."""
-        found = await self.platforms.platforms(sight, name)
-        if not found:
-            raise NotFound("platform.not_found", f"there is no platform {name!r}")
-        return found[0]
+        return await self.platforms.find(sight, name)
 
-    async def find(self, subject: Subject, value: str, sight: str) -> Found:
+    async def find(self, subject: Subject, value: str, sight: str) -> ReleaseRow:
         """The newest release of an asset, or that of a request or a job."""
         found = await self.platforms.releases(sight, {subject: value}, limit=1)
         if not found:
             raise NotFound("release.not_found", f"there is no release with the {subject.replace('_', ' ')} {value!r}")
         return found[0]
 
-    async def decide(self, release_id: str, approved: bool, by: ActionBy, revision: int | None = None) -> Found:
+    async def decide(self, release_id: str, approved: bool, by: ActionBy, revision: int | None = None) -> ReleaseRow:
         """Approve or reject what waits for it, if the newest revision is the one that was reviewed; a rejection needs a
         reason (P4)."""
         if not approved:
@@ -217,7 +259,7 @@ class ReleaseActions:
             raise Conflict("asset.deleted", f"the asset of release {release_id} was deleted")
         return await self.find("release_id", release_id, by.sight)
 
-    async def revoke(self, release_id: str, by: ActionBy) -> Found:
+    async def revoke(self, release_id: str, by: ActionBy) -> ReleaseRow:
         """Take back an approval: readers no longer see any item of the release (P6)."""
         reason = _require_reason(by)
         found = await self.find("release_id", release_id, by.sight)
@@ -231,7 +273,7 @@ class ReleaseActions:
         await self._items.withdraw(begin, by.actor, reason)
         return await self.find("release_id", release_id, by.sight)
 
-    async def roll_back(self, release_id: str, number: int | None, by: ActionBy) -> Found:
+    async def roll_back(self, release_id: str, number: int | None, by: ActionBy) -> ReleaseRow:
         """Show what an earlier publication of a release showed, by default the one before (P5)."""
         reason = _require_reason(by)
         found = await self.find("release_id", release_id, by.sight)
@@ -241,7 +283,7 @@ class ReleaseActions:
         await self._items.act(wanted, lambda connection: connection.execute(CORRELATE, [by.correlation_id]))
         return await self.find("release_id", release_id, by.sight)
 
-    async def clear(self, release_id: str, clearance: str, by: ActionBy) -> Found:
+    async def clear(self, release_id: str, clearance: str, by: ActionBy) -> ReleaseRow:
         """Set who may read a release once it is published."""
         if not await self.platforms.clear(release_id, clearance, by):
             raise NotFound("release.not_found", f"there is no release {release_id!r}")
@@ -283,6 +325,8 @@ def _needs_approval(order: PlatformOrder, platform: Platform) -> bool:
 def _refuse(verdict: str, identity: Identity) -> Conflict | None:
     release, asset = f"release {identity.release_id}", f"asset {identity.asset_id}"
     match verdict:
+        case "taken":
+            return KeyTaken()
         case "deleted":
             return Conflict("asset.deleted", f"{asset} was deleted")
         case "unresolved":
@@ -316,17 +360,34 @@ def _accepted(prepared: _Prepared, done: SubmittedRelease) -> Accepted:
     )  # fmt: skip
 
 
-def build_release(found: Found) -> Release:
-    """A release as it is shown; links only while it is published (P6)."""
-    links: dict[str, str] = {"status": f"/api/platform/status/{found['release_id']}"}
-    if found["job_id"]:
-        links["job"] = f"/api/jobs/status/{found['job_id']}"
-    if found["number"] is not None:
-        path = f"{found['collection']}/items/{found['item_id']}"
-        links["item"] = f"/stac/collections/{path}"
-        links["history"] = f"/api/items/{found['collection']}/{found['item_id']}/publications"
-        links["latest"] = f"/api/platform/assets/{found['asset_id']}/latest"
-    return read(Release, {**found, "artifacts": found["artifacts"] or [], "links": links})
+def build_release(row: ReleaseRow, progress: float | None = None) -> Release:
+    """A release as it is shown; links to what readers see only while it is published (P6)."""
+    links: dict[str, str] = {"status": f"/api/platform/status/{row['release_id']}"}
+    artifacts = row["artifacts"] or []
+    if row["job_id"]:
+        links["job"] = f"/api/jobs/status/{row['job_id']}"
+    if row["number"] is not None:
+        collection, item = quote(row["collection"], safe=""), row["item_id"]
+        links["item"] = f"/stac/collections/{collection}/items/{item}"
+        links["history"] = f"/api/items/{collection}/{item}/publications"
+        links["latest"] = f"/api/platform/assets/{row['asset_id']}/latest"
+        if row["data_type"] == "raster":
+            links["tiles"] = f"/raster/collections/{collection}/items/{item}/WebMercatorQuad/tilejson.json"
+        else:
+            links["features"] = f"/features/collections/{name_table(item)}"
+        if row["shown_revision"] == row["revision"]:
+            artifacts = [_add_url(artifact, f"/files/current/{collection}/{item}") for artifact in artifacts]
+    return read(Release, {**row, "artifacts": artifacts, "progress": progress, "links": links})
+
+
+def _add_url(artifact: Mapping[str, Any], folder: str) -> Mapping[str, Any]:  # of a ReleaseRow
+    return artifact if artifact["kind"] == "table" else {**artifact, "url": f"{folder}/{quote(artifact['name'])}"}
+
+
+def _require_gate(workflow: str, inputs: Container[str]) -> None:
+    if "approval" not in inputs:
+        said = f"the platform asks for approval, and workflow {workflow} has no input `approval`"
+        raise InputError("platform.no_gate", said)
 
 
 def _require_reason(by: ActionBy) -> str:

@@ -62,7 +62,7 @@ def test_s1_a_stack_beyond_loopback_asks_for_keys_and_serves_its_own_home(shell:
     assert own is not None
 
     assert shell.json("submit hello_world -p n=2 --wait")["status"] == "completed"
-    made = shell.json("keys create ci --scope submit --platform acme --expires 1h")
+    made = shell.json("keys create ci --scope submit --platform ddh --expires 1h")
     url = str(shell.home.read_stack().api_url)  # type: ignore[union-attr]  # it runs
     remote: dict[str, Any] = {"ANABRANCH_API_URL": url, "ANABRANCH_HOME": str(shell.home.path.parent / "elsewhere")}
     other = shell.json("submit hello_world -p n=2 --wait", **remote, ANABRANCH_API_KEY=made["key"])

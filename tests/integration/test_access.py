@@ -317,14 +317,14 @@ async def test_with_keys_pages_of_any_origin_may_call_but_are_told_nothing_by_th
 
 async def test_keys_are_made_listed_and_revoked_over_http(api: httpx.AsyncClient, database_url: str) -> None:
     admin = bearing(await make(database_url, Scope.ADMIN, platform="ops"))
-    wanted = {"name": "ci", "scope": "submit", "platform": "acme", "expires_in_seconds": 3600}
+    wanted = {"name": "ci", "scope": "submit", "platform": "ddh", "expires_in_seconds": 3600}
     made = (await api.post("/api/keys", json=wanted, headers=admin)).json()
 
     own = {"Authorization": f"Bearer {made['key']}"}
     assert (await api.get("/api/jobs", headers=own)).status_code == 200
     first = (await api.get("/api/keys?limit=1", headers=admin)).json()
     rest = (await api.get(first["links"]["next"], headers=admin)).json()
-    assert [key["platform"] for key in first["items"] + rest["items"]] == ["acme", "ops"]
+    assert [key["platform"] for key in first["items"] + rest["items"]] == ["ddh", "ops"]
     assert (first["items"][0]["id"], first["items"][0]["made_by"]) == (made["id"], f"ops/ci ({rest['items'][0]['id']})")
     assert "key" not in first["items"][0]
 
@@ -555,10 +555,10 @@ async def test_p7_the_log_says_who_acts(server: ApiProcess, database_url: str) -
 
 
 async def test_the_client_sends_its_key_and_administers(server: ApiProcess, database_url: str) -> None:
-    key = await make(database_url, Scope.ADMIN)
+    key = await make(database_url, Scope.ADMIN, platform="ddh")
     with Client(server.url, key=key.text) as client:
         job = client.submit("hello_world", {"n": 1})
-        made = client.admin.make_key("reader", "read", platform="acme", expires_in_seconds=60)
+        made = client.admin.make_key("reader", "read", platform="ddh", expires_in_seconds=60)
         assert (made.scope, made.expires_at is not None, made.key in repr(made)) == ("read", True, False)
         with Client(server.url, key=made.key) as reader:
             assert reader.job(job.job_id).job_id == job.job_id
@@ -596,12 +596,14 @@ def test_keys_are_made_before_any_exists_and_then_over_http(
         return json.loads(done.stdout or done.stderr)
 
     database: dict[str, Any] = {"ANABRANCH_DATABASE_URL": database_url}
-    first = call("keys", "create", "ops", "--scope", "admin", "--platform", "ops", **database)
-    assert (first["scope"], first["platform"], first["made_by"]) == ("admin", "ops", "the operator")
+    nobody = call("keys", "create", "ops", "--scope", "admin", "--platform", "nobody", code=3, **database)
+    assert nobody["code"] == "platform.not_found"
+    first = call("keys", "create", "ops", "--scope", "admin", "--platform", "ddh", **database)
+    assert (first["scope"], first["platform"], first["made_by"]) == ("admin", "ddh", "the operator")
 
     remote: dict[str, Any] = {"ANABRANCH_API_URL": server.url, "ANABRANCH_API_KEY": first["key"]}
     second = call("keys", "create", "ci", "--scope", "submit", "--expires", "12h", **remote)
-    assert (second["platform"], second["made_by"]) == ("default", f"ops/ops ({first['id']})")
+    assert (second["platform"], second["made_by"]) == ("default", f"ddh/ops ({first['id']})")
     assert second.keys() == first.keys()
     assert [key["name"] for key in call("keys", "list", **remote)] == ["ci", "ops"]
     assert [key["name"] for key in call("keys", "list", **database)] == ["ci", "ops"]

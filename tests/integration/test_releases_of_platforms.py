@@ -10,6 +10,7 @@ from psycopg.rows import dict_row
 from anabranch.canonical import Json
 from anabranch.engine.model import JobState
 from anabranch.errors import AnabranchError, Conflict, Denied, InputError, NotFound
+from anabranch.release_actions import build_release
 from tests.support.releases import ADMIN, ANN, BEN, OTHER, approved, bronze, order, processed, rows, show, stack
 from tests.support.stack import Stack
 
@@ -36,6 +37,9 @@ async def test_p1_p4_p6_a_release_is_published_when_it_is_approved_and_not_befor
     )  # fmt: skip
     assert {artifact["kind"] for artifact in done["artifacts"]} == {"cog", "report", "thumbnail"}
     assert [row["id"] for row in rows(catalog_url, "select id from pgstac.items")] == [done["item_id"]]
+    shown = build_release(done)
+    assert shown.links.keys() == {"status", "job", "item", "history", "latest", "tiles"}
+    assert all(artifact["url"].startswith("/files/current/ddh-raster/") for artifact in shown.artifacts)
     lines = await releases.platforms.audit("ddh", limit=9)
     assert ("release.approved", BEN.actor) in [(line.action, line.actor) for line in lines]
     ((_, asked),) = await releases.platforms.requests("ddh", limit=9)

@@ -307,7 +307,7 @@ async def test_scopes_and_platforms_are_kept_apart(database_url: str, tmp_path: 
             await served.call(method, route, 404, headers=given["other"], **sent)
         assert not (await served.call("GET", "/api/webhooks", headers=given["other"]))["items"]
         assert (await served.call("GET", path, headers=given["admin"]))["id"] == made["id"]
-        theirs = {**body, "platform": "others"}
+        theirs = {**body, "platform": "arcgis"}
         await served.call("POST", "/api/webhooks", 403, json=theirs, headers=given["operator"])
         await served.call("POST", "/api/webhooks", 201, json=theirs, headers=given["admin"])
 

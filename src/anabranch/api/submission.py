@@ -1,14 +1,22 @@
-"""Accepts a job for a caller: within their quota, and logged."""
+"""Accepts a job or a work order for a caller: within their quota, and logged."""
+
+from collections.abc import Sequence
+from functools import partial
 
 import structlog
 
 from anabranch.access import Principal
 from anabranch.api.security.limits import Limits
+from anabranch.contract.platform import Accepted
 from anabranch.engine.ports import Submitted
 from anabranch.engine.submitting.submission import Order
 from anabranch.gateway import Gateway
+from anabranch.platform.orders import PlatformOrder
+from anabranch.release_actions import ActionBy, RequestKey
 
-__all__ = ["accept_job"]
+__all__ = ["REPLAYED_HEADER", "accept_job", "accept_order"]
+
+REPLAYED_HEADER = "Idempotency-Replayed"
 
 log = structlog.get_logger()
 
@@ -29,3 +37,33 @@ async def accept_job(gateway: Gateway, limits: Limits, principal: Principal, ord
         replayed=submitted.replayed,
     )
     return submitted
+
+
+async def accept_order(
+    gateway: Gateway,
+    limits: Limits,
+    principal: Principal,
+    order: PlatformOrder,
+    by: ActionBy,
+    key: RequestKey | None,
+    *,
+    again: bool = False,
+) -> tuple[Accepted, bool]:
+    """The release and job of a work order, if the quota of the caller's platform has room for a new job.
+
+    True: it is the answer to an earlier request with the same key.
+    """
+    submit = partial(gateway.releases.submit_once, order, by, key, again=again)
+
+    async def find_repeats(_: Sequence[PlatformOrder]) -> list[bool]:
+        planned, replayed = await submit(dry_run=True)
+        return [replayed or planned.verdict == "same"]
+
+    with limits.counting_jobs(principal) as count:
+        (refused,) = await count.admit([order], find_repeats)
+        if refused:
+            raise refused
+        accepted, replayed = await submit()
+        count.made += not replayed and accepted.verdict != "same"
+    log.info("order.accepted", release=accepted.release_id, verdict=accepted.verdict, job=accepted.job_id)
+    return accepted, replayed

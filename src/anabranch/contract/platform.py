@@ -76,6 +76,7 @@ class Release(Answer):
     job_id: str | None
     content_hash: str | None
     artifacts: tuple[JsonValue, ...]
+    """The files and tables of the revision; a file that is published has a `url`."""
     error: JsonValue
     made_at: datetime
     revised_at: datetime
@@ -87,8 +88,10 @@ class Release(Answer):
     shown_revision: int | None
     latest: bool
     deleted: bool
+    progress: float | None
+    """How much of its job is done, from 0 to 1; only in the status of a release that is queued or processed."""
     links: Mapping[str, str]
-    """To the item, its tiles and files; only while it is published."""
+    """To its status and job; while it is published, also to the item, its history, and its tiles or features."""
 
 
 @answer
@@ -114,6 +117,7 @@ class Decision(Answer):
     release: Release | None
     code: str | None
     message: str | None
+    remedy: str | None
 
 
 @answer

@@ -1,16 +1,17 @@
 """The ids of assets and releases: they follow from the platform and its references, and never change (P1, P2)."""
 
 import re
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from anabranch.canonical import canonical, sha256
 from anabranch.errors import InputError
 
-__all__ = ["Identity", "References", "identify"]
+__all__ = ["Identity", "References", "identify", "name_table"]
 
 ID_CHARS = 32
-SUFFIX_CHARS = 8
+SUFFIX_CHARS = 20
 MAX_NAME_CHARS = 40
 MAX_REFERENCE_CHARS = 200
 References = Mapping[str, str | int]
@@ -36,8 +37,7 @@ class Identity:
     @property
     def table(self) -> str:
         """The name of the release's table in schema geo."""
-        words = self.item_id.replace("-", "_")
-        return words if words[0].isalpha() else f"t_{words}"
+        return name_table(self.item_id)
 
 
 def identify(
@@ -45,9 +45,10 @@ def identify(
 ) -> Identity:
     """The asset and the release that references name; InputError names every reference that is missing or unknown."""
     known = {*required, *optional, *((version_ref,) if version_ref else ())}
-    wrong = [f"{name!r} is missing" for name in required if str(given.get(name, "")).strip() == ""]
+    values = {name: text for name, value in given.items() if (text := _write(value))}
+    wrong = [f"{name!r} is missing" for name in required if name not in values]
     wrong += [f"{name!r} is not one of them" for name in given if name not in known]
-    values = {name: str(value).strip() for name, value in given.items() if str(value).strip()}
+    wrong += [f"{name!r} is neither a text nor a number" for name, value in given.items() if isinstance(value, bool)]
     wrong += [
         f"{name!r} is not 1 to {MAX_REFERENCE_CHARS} printable characters"
         for name, value in values.items()
@@ -60,6 +61,17 @@ def identify(
     refs = dict(sorted(values.items()))
     versioned = refs if version is None or version_ref is None else {**refs, version_ref: version}
     return Identity(platform, refs, version, _digest(platform, refs), _digest(platform, versioned))
+
+
+def name_table(item_id: str) -> str:
+    """The name of the table of a release's item."""
+    words = item_id.replace("-", "_")
+    return words if words[0].isalpha() else f"t_{words}"
+
+
+def _write(value: str | int) -> str:
+    """A reference as text; the same characters are the same text, however they are composed."""
+    return unicodedata.normalize("NFC", str(value)).strip()
 
 
 def _digest(platform: str, refs: Mapping[str, str]) -> str:

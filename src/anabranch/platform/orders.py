@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, StrictInt, model_validator
 
 from anabranch.canonical import Json, JsonObject
 from anabranch.errors import InputError
@@ -11,9 +11,10 @@ from anabranch.platform.notifications.fields import Retries, Secret, Timeout, Ur
 from anabranch.platform.notifications.webhooks import DEFAULT_TIMEOUT_SECONDS, MAX_RETRIES
 from anabranch.strict_model import StrictModel
 
-__all__ = ["MAX_BATCH", "DataType", "InvalidOrder", "PlatformOrder"]
+__all__ = ["MAX_BATCH", "MAX_REFERENCES", "DataType", "InvalidOrder", "Line", "PlatformOrder"]
 
 MAX_BATCH = 100
+MAX_REFERENCES = 20
 MAX_TAGS = 50
 DataType = Literal["raster", "vector"]
 Line = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
@@ -23,7 +24,7 @@ class PlatformOrder(StrictModel):
     """What a partner wants to have published, and under which of their references."""
 
     platform: Annotated[str, Field(max_length=40, description="The id of the platform.")]
-    refs: dict[Line, Line | int] = Field(max_length=20, description="The platform's own identifiers.")
+    refs: dict[Line, Line | StrictInt] = Field(max_length=MAX_REFERENCES, description="The platform's own identifiers.")
     source: Annotated[str, Field(min_length=1, max_length=2000, description="The address of the file.")]
     data_type: DataType | None = Field(None, description="Without it, it follows from the file's extension.")
     options: dict[str, Json] = Field(default_factory=dict, description="Other inputs of the workflow.")

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, StrictInt
 
 from anabranch.canonical import Json
 from anabranch.engine.entry_points import load_entry_points
@@ -51,16 +51,16 @@ class BlobRequest(StrictModel):
 class DdhRequest(BlobRequest):
     """A request of the data hub."""
 
-    dataset_id: Text | int
-    resource_id: Text | int
-    version_id: Text | int | None = None
+    dataset_id: Text | StrictInt
+    resource_id: Text | StrictInt
+    version_id: Text | StrictInt | None = None
 
 
 class ArcgisRequest(BlobRequest):
     """A request of ArcGIS."""
 
     item_id: Text
-    layer_index: int = Field(ge=0)
+    layer_index: StrictInt = Field(ge=0)
 
 
 def translate_ddh(body: Mapping[str, Json]) -> Mapping[str, Json]:

@@ -36,6 +36,21 @@ def test_every_wrong_reference_is_named_at_once() -> None:
         assert words in refused.value.message
 
 
+def test_p1_a_text_is_the_same_however_its_characters_are_composed() -> None:
+    assert ddh(dataset_id="H\u00f6hen", resource_id=1) == ddh(dataset_id="Ho\u0308hen", resource_id=1)
+
+
+def test_p1_a_reference_is_not_true_or_false() -> None:
+    with pytest.raises(InputError, match="'dataset_id' is neither a text nor a number"):
+        ddh(dataset_id=True, resource_id=1)
+
+
+def test_names_are_unique_where_their_words_and_first_digits_are_the_same() -> None:
+    one, two = (ddh(dataset_id="a b" if n else "a-b", resource_id=1) for n in (0, 1))
+    assert one.item_id.rpartition("-")[0] == two.item_id.rpartition("-")[0] == "a-b-1"
+    assert len(one.item_id.rpartition("-")[2]) >= 16
+
+
 def test_names_are_readable_and_safe() -> None:
     named = ddh(dataset_id="0038/../272", resource_id="Höhen; drop table")
     assert named.item_id.startswith("0038-272-h-hen-drop-table-")

@@ -13,7 +13,7 @@ from anabranch.api.deps import CurrentCaller, CurrentGateway, CurrentServing, ne
 from anabranch.api.openapi.declare import JOB_CODES, problems
 from anabranch.api.paths import ItemId, JobId
 from anabranch.api.platform.requests import ReleaseId
-from anabranch.api.platform.routes import sight_of
+from anabranch.api.platform.routes import visible_platform
 from anabranch.api.security.root_path import at_root
 from anabranch.contract.mosaic import MOSAIC_TYPE
 from anabranch.contract.previews import Preview, PreviewItem
@@ -59,7 +59,7 @@ async def preview_release(
     release_id: ReleaseId, caller: CurrentCaller, gateway: CurrentGateway, serving: CurrentServing
 ) -> Preview:
     """What a release that waits for its review would publish, with links to look at it; gone once it is decided."""
-    found = await gateway.releases.find("release_id", release_id, sight_of(caller))
+    found = await gateway.releases.find("release_id", release_id, visible_platform(caller))
     if found["job_id"] is None or found["approval_status"] != "pending_review":
         raise NotFound("preview.not_found", f"release {release_id} does not wait for a review")
     return await _show(await gateway.drafts.find(found["job_id"], caller.sees), serving, release_id)

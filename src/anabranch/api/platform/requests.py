@@ -1,12 +1,13 @@
 """Path and query parameters and bodies of requests about platforms."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from fastapi import Path
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
 from anabranch.api.requests.models import LIMIT_DESCRIPTION
-from anabranch.platform.orders import MAX_BATCH
+from anabranch.outbound.url import read_exempt
+from anabranch.platform.orders import MAX_BATCH, MAX_REFERENCES, DataType, Line
 from anabranch.storage.addresses import parse_folder, require_folder
 from anabranch.strict_model import StrictModel
 
@@ -28,7 +29,7 @@ __all__ = [
 ]
 
 HASH = r"^[0-9a-f]{32}$"
-ID = r"^[0-9a-f-]{32,64}$"
+ID = r"^([0-9a-f]{32}|[0-9a-f]{64}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$"
 AssetId = Annotated[str, Path(pattern=HASH, description="The id of an asset.")]
 ReleaseId = Annotated[str, Path(pattern=HASH, description="The id of a release.")]
 AnyId = Annotated[str, Path(pattern=ID, description="The id of a request, an asset, a release or a job.")]
@@ -75,16 +76,20 @@ def _read_folder(text: str) -> str:
     return str(parse_folder(require_folder(text) or ""))
 
 
+RefName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
+CallbackHost = Annotated[str, Field(max_length=255), AfterValidator(read_exempt)]
+
+
 class PlatformRequest(StrictModel):
     """A platform to make or change."""
 
-    title: Annotated[str, Field(min_length=1, max_length=200)]
-    required_refs: list[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]] = Field(min_length=1, max_length=10)
-    optional_refs: list[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]] = Field(default_factory=list)
-    version_ref: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")] | None = None
-    workflows: dict[Literal["raster", "vector"], str] = Field(min_length=1)
+    title: Line
+    required_refs: list[RefName] = Field(min_length=1, max_length=10)
+    optional_refs: list[RefName] = Field(default_factory=list)
+    version_ref: RefName | None = None
+    workflows: dict[DataType, Line] = Field(min_length=1)
     approval: Literal["none", "one_approver", "other_approver"] = "one_approver"
-    callback_hosts: list[Annotated[str, Field(max_length=255)]] = Field(default_factory=list, max_length=50)
+    callback_hosts: list[CallbackHost] = Field(default_factory=list, max_length=50)
     max_unresolved: int | None = Field(None, ge=1, lt=2**31)
     sources: list[Annotated[str, Field(max_length=1_100), AfterValidator(_read_folder)]] | None = Field(
         None,
@@ -92,6 +97,15 @@ class PlatformRequest(StrictModel):
         description="The folders of tiers that its jobs may read. Without it they stay as they are; those of a new "
         "platform are the folder of its own name, like `bronze://ddh`.",
     )
+
+    @model_validator(mode="after")
+    def _check_references(self) -> Self:
+        names = [*self.required_refs, *self.optional_refs, *([self.version_ref] if self.version_ref else [])]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"the references {', '.join(twice)} are named twice")
+        if len(names) > MAX_REFERENCES:
+            raise ValueError(f"a platform has at most {MAX_REFERENCES} references, with its version")
+        return self
 
 
 class PageQuery(StrictModel):
@@ -108,7 +122,7 @@ class ReleasesQuery(PageQuery):
     processing_status: Literal["queued", "processing", "completed", "failed"] | None = None
     approval_status: Literal["pending_review", "approved", "rejected", "revoked", "expired"] | None = None
     latest: bool = Field(False, description="Only the newest published release of each asset.")
-    ref: list[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*=.+$", max_length=250)]] = Field(
+    ref: list[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*=[^\x00-\x1f\x7f]+$", max_length=250)]] = Field(
         default_factory=list, description="`NAME=VALUE` of a reference; may be repeated."
     )
 

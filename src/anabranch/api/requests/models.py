@@ -302,7 +302,7 @@ class TaskRowsQuery(StrictModel):
 class MakeKeyRequest(StrictModel):
     """A key to create."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"name": "ci", "scope": "submit", "platform": "acme"}]})
+    model_config = ConfigDict(json_schema_extra={"examples": [{"name": "ci", "scope": "submit", "platform": "ddh"}]})
     name: Name = Field(description="A name for people: who or what uses the key.")
     scope: Scope = Field(description="What the key may do; each scope includes the previous ones.")
     platform: PlatformId = Field(

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from pydantic import ConfigDict, Field
 
+from anabranch.access import PLATFORM_PATTERN
 from anabranch.contract.webhooks import DeliveryStatus, Format
 from anabranch.platform.notifications.fields import Retries, Secret, Timeout, Url
 from anabranch.platform.notifications.ports import DeliveryFilter, EndpointChange
@@ -63,7 +64,7 @@ class AddWebhookRequest(StrictModel):
     secret: Secret | None = Field(None, description="Without one, a new secret is made and returned.")
     timeout_seconds: Timeout = DEFAULT_TIMEOUT_SECONDS
     retries: Retries = MAX_RETRIES
-    platform: Text | None = Field(
+    platform: Annotated[str, Field(pattern=f"^{PLATFORM_PATTERN.pattern}$")] | None = Field(
         None, description="The platform it belongs to; another than the caller's needs admin."
     )
 

@@ -27,7 +27,7 @@ from anabranch.api.requests.body import JsonBody
 from anabranch.api.requests.job_bodies import check_job, find_all_mistakes, read_job, read_submit_query
 from anabranch.api.requests.models import JobRequest, JobsQuery, SubmitQuery, TasksQuery
 from anabranch.api.security.limits import Limits
-from anabranch.api.submission import accept_job
+from anabranch.api.submission import REPLAYED_HEADER, accept_job
 from anabranch.canonical import JsonObject
 from anabranch.contract.answer import Page
 from anabranch.contract.jobs import CheckedJob, JobStatus, JobSummary, SubmittedJob, Task
@@ -42,7 +42,6 @@ __all__ = ["EXISTING_JOB", "SUBMIT_PROBLEMS", "router", "submit_wanted"]
 router = APIRouter(prefix="/api/jobs", tags=["jobs"])
 
 SUBMIT_PROBLEMS = problems(*BODY_CODES, *SUBMIT_CODES)
-REPLAYED_HEADER = "Idempotency-Replayed"
 EXISTING_JOB: Responses = {200: {"model": SubmittedJob, "description": "The job already existed"}}
 
 

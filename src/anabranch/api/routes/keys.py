@@ -21,10 +21,13 @@ log = structlog.get_logger()
 router = APIRouter(prefix="/api/keys", tags=["keys"])
 
 
-@router.post("", dependencies=[needs(Scope.ADMIN)], status_code=201, **takes(MakeKeyRequest, "key.invalid"))
+@router.post(
+    "", dependencies=[needs(Scope.ADMIN)], status_code=201, **takes(MakeKeyRequest, "key.invalid", "platform.not_found")
+)
 async def make_key(given: JsonBody, caller: CurrentCaller, gateway: CurrentGateway) -> NewKey:
     """Create a key. Only this response contains its secret."""
     wanted = check_body(MakeKeyRequest, given).wanted()
+    await gateway.keys.require_platform(wanted.platform)
     key, credential = await gateway.keys.make(wanted, caller.name)
     log.info("key.made", made=key.id, name=key.name, platform=key.platform, scope=key.scope)
     return build(NewKey, key, key=credential.text)

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Query
 
 from anabranch.access import Scope
 from anabranch.api.answers.build import page_links
-from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway, needs
+from anabranch.api.deps import CurrentCaller, CurrentGateway, needs
 from anabranch.api.openapi.declare import BODY_CODES, body, problems
 from anabranch.api.paths import DeliveryId, EndpointId
 from anabranch.api.requests.body import JsonBody, check_body
@@ -36,15 +36,17 @@ URL_CODES = (*BODY_CODES, "outbound.url", "webhook.secret", "webhook.key")
     "",
     dependencies=[OPERATE],
     status_code=201,
-    responses=problems(*URL_CODES),
+    responses=problems(*URL_CODES, "platform.not_found"),
     openapi_extra=body(AddWebhookRequest, required=True),
 )
 async def add_webhook(given: JsonBody, caller: CurrentCaller, gateway: CurrentGateway) -> NewWebhook:
     """Add an endpoint. Only this response contains its secret."""
     wanted = check_body(AddWebhookRequest, given)
     platform = wanted.platform or caller.platform
-    if _platform_seen(caller) not in (None, platform):
+    if caller.sees not in (None, platform):
         raise AnabranchError("auth.forbidden", "an endpoint of another platform needs the scope admin")
+    if platform != caller.platform:
+        await gateway.releases.platforms.require(platform)
     secret = wanted.secret.get_secret_value() if wanted.secret else None
     made = await gateway.webhooks.add(platform, wanted.wanted, secret, caller.name)
     log.info("webhook.added", endpoint=made.id, platform=platform)
@@ -56,7 +58,7 @@ async def list_webhooks(
     query: Annotated[WebhooksQuery, Query()], caller: CurrentCaller, gateway: CurrentGateway
 ) -> Page[Webhook]:
     """Endpoints, the newest first; callbacks of jobs are not among them."""
-    platform = _platform_seen(caller)
+    platform = caller.sees
     page = await gateway.webhooks.store.list_endpoints(platform, limit=query.limit, before=query.before)
     return Page(page.items, page.next, page_links("before", page.next))
 
@@ -66,16 +68,14 @@ async def list_deliveries(
     query: Annotated[DeliveriesQuery, Query()], caller: CurrentCaller, gateway: CurrentGateway
 ) -> Page[Delivery]:
     """Deliveries, the newest first, also those to callbacks of jobs."""
-    page = await gateway.webhooks.store.deliveries(
-        _platform_seen(caller), query.wanted, limit=query.limit, before=query.before
-    )
+    page = await gateway.webhooks.store.deliveries(caller.sees, query.wanted, limit=query.limit, before=query.before)
     return Page(page.items, page.next, page_links("before", page.next))
 
 
 @router.get("/deliveries/{delivery_id}", dependencies=[READ], responses=problems("webhook.delivery_not_found"))
 async def show_delivery(delivery_id: DeliveryId, caller: CurrentCaller, gateway: CurrentGateway) -> DeliveryDetail:
     """A delivery with its calls."""
-    return await gateway.webhooks.store.delivery(_platform_seen(caller), delivery_id)
+    return await gateway.webhooks.store.delivery(caller.sees, delivery_id)
 
 
 @router.post(
@@ -86,7 +86,7 @@ async def show_delivery(delivery_id: DeliveryId, caller: CurrentCaller, gateway:
 )
 async def replay_delivery(delivery_id: DeliveryId, caller: CurrentCaller, gateway: CurrentGateway) -> DeliveryDetail:
     """Deliver a message again, under the same `webhook-id`; one that is pending stays as it is."""
-    return await gateway.webhooks.store.replay_one(_platform_seen(caller), delivery_id)
+    return await gateway.webhooks.store.replay_one(caller.sees, delivery_id)
 
 
 @router.post(
@@ -99,14 +99,14 @@ async def replay_delivery(delivery_id: DeliveryId, caller: CurrentCaller, gatewa
 async def replay_deliveries(given: JsonBody, caller: CurrentCaller, gateway: CurrentGateway) -> Replayed:
     """Replay dead letters, the oldest first."""
     wanted = check_body(ReplayDeliveriesRequest, given)
-    replayed = await gateway.webhooks.store.replay(_platform_seen(caller), wanted.wanted, wanted.limit)
+    replayed = await gateway.webhooks.store.replay(caller.sees, wanted.wanted, wanted.limit)
     return Replayed(tuple(map(str, replayed)))
 
 
 @router.get("/{endpoint_id}", dependencies=[READ], responses=problems(*ENDPOINT_CODES))
 async def show_webhook(endpoint_id: EndpointId, caller: CurrentCaller, gateway: CurrentGateway) -> Webhook:
     """An endpoint."""
-    return await gateway.webhooks.store.get(_platform_seen(caller), endpoint_id)
+    return await gateway.webhooks.store.get(caller.sees, endpoint_id)
 
 
 @router.patch(
@@ -120,14 +120,14 @@ async def change_webhook(
 ) -> Webhook:
     """Change an endpoint; what is not given stays."""
     change = check_body(ChangeWebhookRequest, given).change
-    return await gateway.webhooks.change(_platform_seen(caller), endpoint_id, change)
+    return await gateway.webhooks.change(caller.sees, endpoint_id, change)
 
 
 @router.delete("/{endpoint_id}", dependencies=[OPERATE], responses=problems(*ENDPOINT_CODES))
 async def remove_webhook(endpoint_id: EndpointId, caller: CurrentCaller, gateway: CurrentGateway) -> Webhook:
     """Remove an endpoint with its deliveries and their log; the answer is what it was."""
-    removed = await gateway.webhooks.store.get(_platform_seen(caller), endpoint_id)
-    await gateway.webhooks.store.remove(_platform_seen(caller), endpoint_id)
+    removed = await gateway.webhooks.store.get(caller.sees, endpoint_id)
+    await gateway.webhooks.store.remove(caller.sees, endpoint_id)
     log.info("webhook.removed", endpoint=removed.id, platform=removed.platform)
     return removed
 
@@ -144,7 +144,7 @@ async def rotate_webhook(
     """Replace the secret. Messages are signed with both for a while; only this response contains the new one."""
     wanted = check_body(RotateSecretRequest, given)
     secret = wanted.secret.get_secret_value() if wanted.secret else None
-    return await gateway.webhooks.rotate(_platform_seen(caller), endpoint_id, secret, wanted.keep)
+    return await gateway.webhooks.rotate(caller.sees, endpoint_id, secret, wanted.keep)
 
 
 @router.post(
@@ -155,9 +155,4 @@ async def rotate_webhook(
 )
 async def test_webhook(endpoint_id: EndpointId, caller: CurrentCaller, gateway: CurrentGateway) -> Delivery:
     """Send a test message (`webhook.test`), whichever events the endpoint wants; its delivery shows how it went."""
-    return await gateway.webhooks.store.test(_platform_seen(caller), endpoint_id, caller.correlation_id)
-
-
-def _platform_seen(caller: Caller) -> str | None:
-    """The platform whose endpoints a caller sees; None for the operator, who sees all."""
-    return None if caller.principal.scope is Scope.ADMIN else caller.platform
+    return await gateway.webhooks.store.test(caller.sees, endpoint_id, caller.correlation_id)

@@ -5,11 +5,11 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import TypeVar
 
 from anabranch.access import Principal
 from anabranch.api.answers.errors import TooManyRequests
 from anabranch.api.security.rates import Rate, network_of
-from anabranch.engine.submitting.submission import Order
 from anabranch.errors import InputError
 from anabranch.settings import Settings
 
@@ -18,7 +18,7 @@ __all__ = ["JobCount", "Limits"]
 MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
 MB = 2**20
 MAX_KNOWN_KEYS = 10_000
-FindRepeats = Callable[[Sequence[Order]], Awaitable[Sequence[bool]]]
+OrderT = TypeVar("OrderT")
 
 
 @dataclass
@@ -30,7 +30,9 @@ class JobCount:
     admitted: int = 0
     made: int = 0
 
-    async def admit(self, orders: Sequence[Order], find_repeats: FindRepeats) -> list[TooManyRequests | None]:
+    async def admit(
+        self, orders: Sequence[OrderT], find_repeats: Callable[[Sequence[OrderT]], Awaitable[Sequence[bool]]]
+    ) -> list[TooManyRequests | None]:
         """Count orders; TooManyRequests for each one over the platform's quota, unless its job exists."""
         is_scarce = 0 < self.rate.most < len(orders) or self.rate.wait_for(self.platform, len(orders)) > 0
         is_free = await find_repeats(orders) if is_scarce else [False] * len(orders)
@@ -119,7 +121,7 @@ class Limits:
     def _refuse_more_than_ever(self, declared: int) -> None:
         if 0 < self._bytes.most < declared:
             detail = f"the file is larger than the {self._bytes.most // MB} MB that a platform may upload in a day"
-            remedy = "Raise ANABRANCH_OWNER_UPLOAD_MB_PER_DAY, or send less."
+            remedy = "Raise ANABRANCH_PLATFORM_UPLOAD_MB_PER_DAY, or send less."
             raise InputError("upload.too_large", detail, remedy=remedy)
 
     def _take_bytes(self, principal: Principal, size: int) -> None:

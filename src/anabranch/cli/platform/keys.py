@@ -6,7 +6,7 @@ from typing import Annotated, TypeVar
 
 import typer
 
-from anabranch.access import KeyRequest, Scope
+from anabranch.access import Credential, KeyRequest, Scope
 from anabranch.adapters.postgres.store.keys import PostgresKeys, open_keys
 from anabranch.cli.connection import connect, database_url
 from anabranch.cli.exit_codes import UsageError
@@ -81,7 +81,12 @@ def _create(wanted: KeyRequest) -> NewKey:
             return client.admin.make_key(
                 wanted.name, wanted.scope, platform=wanted.platform, expires_in_seconds=seconds
             )
-    key, credential = _on_database(lambda keys: keys.make(wanted, CREATED_BY))
+
+    async def require_and_make(keys: PostgresKeys) -> tuple[Key, Credential]:
+        await keys.require_platform(wanted.platform)
+        return await keys.make(wanted, CREATED_BY)
+
+    key, credential = _on_database(require_and_make)
     return build(NewKey, key, key=credential.text)
 
 

@@ -4,7 +4,7 @@ import time
 from collections.abc import Sequence
 from datetime import UTC
 
-from anabranch.canonical import encode
+from anabranch.canonical import JsonObject, encode
 from anabranch.platform.notifications.ports import DueDelivery
 from anabranch.webhook_signature import sign
 
@@ -17,7 +17,8 @@ CONTENT_TYPES = {"standard": "application/json", "cloudevents": "application/clo
 def build_body(due: DueDelivery, base_url: str) -> bytes:
     """What is sent; links begin with the public URL."""
     at = due.made_at.astimezone(UTC).isoformat().replace("+00:00", "Z")
-    said = {"version": VERSION, "type": due.event, "timestamp": at, "correlation_id": due.correlation_id, **due.data}
+    own: JsonObject = {"version": VERSION, "type": due.event, "timestamp": at, "correlation_id": due.correlation_id}
+    said = own | due.data | own
     if isinstance(link := said.get("result_url"), str) and link.startswith("/"):
         said["result_url"] = base_url + link
     if due.format == "standard":

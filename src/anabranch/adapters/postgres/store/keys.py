@@ -10,6 +10,7 @@ from psycopg.rows import DictRow, TupleRow, dict_row
 from anabranch.access import Credential, KeyRequest, KnownKey, Scope
 from anabranch.adapters.postgres.connect import Role, connect_async
 from anabranch.adapters.postgres.database import call_text, translate
+from anabranch.adapters.postgres.store.platforms import PostgresPlatforms
 from anabranch.contract.answer import Page
 from anabranch.contract.stack import Key
 from anabranch.errors import NotFound
@@ -38,6 +39,10 @@ class PostgresKeys:
             made_by,
         )  # fmt: skip
         return await self.get(credential.key_id), credential
+
+    async def require_platform(self, name: str) -> None:
+        """NotFound where there is no platform that a key can belong to."""
+        await PostgresPlatforms(self._database).require(name)
 
     async def find(self, key_id: str) -> KnownKey | None:
         """What authentication needs of a key."""

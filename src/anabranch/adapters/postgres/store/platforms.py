@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from psycopg import Connection
 from psycopg.rows import DictRow, TupleRow, dict_row
 
+from anabranch.access import DEFAULT_PLATFORM
 from anabranch.adapters.postgres.connect import Role
 from anabranch.adapters.postgres.database import call_text
 from anabranch.canonical import Json, encode
@@ -14,8 +15,12 @@ from anabranch.contract.answer import read
 from anabranch.contract.platform import AuditEntry, Platform, WorkOrder
 from anabranch.engine.model import RightId
 from anabranch.engine.ports import TakenRight
+from anabranch.errors import NotFound
 
-__all__ = ["ActionBy", "PostgresPlatforms", "SubmittedRelease", "revoke"]
+__all__ = ["ALL_PLATFORMS", "ActionBy", "PostgresPlatforms", "SubmittedRelease", "revoke"]
+
+
+ALL_PLATFORMS = "*"
 
 
 class Calls(Protocol):
@@ -45,12 +50,13 @@ class SubmittedRelease:
     job_id: str | None
     state: str | None
     rights: tuple[TakenRight, ...]
+    replayed: bool
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> "SubmittedRelease":  # a row of app.submit_release
         rights = tuple(TakenRight(RightId(made), 1) for made in row["rights"])
         request = str(row["request_id"]) if row["request_id"] else None
-        return cls(row["verdict"], request, row["revision"] or 1, row["job_id"], row["state"], rights)
+        return cls(row["verdict"], request, row["revision"] or 1, row["job_id"], row["state"], rights, row["replayed"])
 
 
 class PostgresPlatforms:
@@ -62,6 +68,18 @@ class PostgresPlatforms:
     async def platforms(self, sight: str, name: str | None = None) -> list[Platform]:
         """Platforms, or the one with this id."""
         return [read(Platform, row) for row in await self._database.call("list_platforms", sight, name)]
+
+    async def find(self, sight: str, name: str) -> Platform:
+        """The platform with this id, if it is in sight."""
+        found = await self.platforms(sight, name)
+        if not found:
+            raise NotFound("platform.not_found", f"there is no platform {name!r}")
+        return found[0]
+
+    async def require(self, name: str) -> None:
+        """NotFound where there is no platform that keys or endpoints can belong to; `default` needs no settings."""
+        if name != DEFAULT_PLATFORM:
+            await self.find(ALL_PLATFORMS, name)
 
     async def save_platform(self, name: str, given: Mapping[str, Json] | None, by: ActionBy) -> bool:
         """Make, change or (with nothing given) retire a platform; False where that can't be."""

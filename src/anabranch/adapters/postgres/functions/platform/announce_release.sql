@@ -8,7 +8,8 @@ begin
     perform app.announce(
         x.platform, x.asset_id, _action,
         jsonb_strip_nulls(jsonb_build_object(
-            'asset_id', x.asset_id, 'release_id', _release_id, 'revision', _revision, 'refs', a.refs, 'version', x.version,
+            'asset_id', x.asset_id, 'release_id', _release_id, 'revision', _revision, 'refs', a.refs,
+            'release_version', x.version,
             'job_id', v.job_id, 'processing_status', v.processing_status, 'approval_status', v.approval_status,
             'actor', _actor, 'reason', _reason, 'error', v.error,
             'result_url', '/api/platform/status/' || _release_id)),

@@ -2,15 +2,16 @@
 -- app.judge_submission says. Two at once for one asset wait for each other, so that ordinals rise without gaps, and one asset
 -- has one unresolved release (P3). An overwrite cancels what the release still waits for. _order: {platform, asset_id,
 -- release_id, refs, version, data_type, collection, item_id, title, description, tags, clearance, approval_required,
--- order_hash, overwrite, reprocess, again, body, actor, correlation_id}; the arguments before it are those of
--- app.submit_batch, for one job. Besides what app.judge_submission says: `full` (the platform has as many unresolved releases
--- as it may have), `owner` (the collection is another's), `clearance` (an order does not let more people read what is there).
--- _dry_run: nothing is written. Without a verdict that makes something, request and job are those before, if any; the
--- callbacks of the job are theirs, too, and those that are new to it are called at once for what has happened. again: the
--- callbacks of the revision before are those of the next one.
+-- order_hash, overwrite, reprocess, again, body, actor, correlation_id, and key: {scope, text, request, keep} if it has one};
+-- the arguments before it are those of app.submit_batch, for one job. Besides what app.judge_submission says: `full` (the
+-- platform has as many unresolved releases as it may have), `owner` (the collection is another's), `clearance` (an order does
+-- not let more people read what is there). _dry_run: nothing is written. Without a verdict that makes something, request and
+-- job are those before, if any; the callbacks of the job are theirs, too, and those that are new to it are called at once for
+-- what has happened. again: the callbacks of the revision before are those of the next one. The same key is the same answer,
+-- `replayed`; the verdict `taken`: the key belongs to another request (E15).
 create function app.submit_release(_session bigint, _workflows jsonb, _submissions jsonb, _order jsonb, _dry_run boolean)
 returns table (
-    verdict text, request_id uuid, revision integer, job_id text, state app.job_state, rights bigint[]
+    verdict text, request_id uuid, revision integer, job_id text, state app.job_state, rights bigint[], replayed boolean
 ) language plpgsql as $$
 declare
     _o record;
@@ -18,6 +19,7 @@ declare
     _release record;
     _callbacks constant jsonb := _submissions #> '{0,callbacks}';
     _new uuid[];
+    _key record;
 begin
     perform app.assert_read_committed();
     select x.* into _o from jsonb_to_record(_order) x(
@@ -25,6 +27,18 @@ begin
         title text, description text, tags text[], clearance app.clearance, approval_required boolean, order_hash text,
         overwrite boolean, reprocess boolean, again boolean, body jsonb, actor text, correlation_id text);
     perform app.see(_o.platform);
+    select k.* into _key from jsonb_to_record(_order->'key') k(scope text, text text, request text, keep interval);
+    rights := '{}';
+    replayed := false;
+    if _key.text is not null then
+        if not _dry_run then
+            perform app.lock_key(_key.scope, _key.text);
+        end if;
+        return query select k.*, rights, true from app.recall_release(_key.scope, _key.text, _key.request) k;
+        if found then
+            return;
+        end if;
+    end if;
     if not _dry_run then
         insert into app.assets (asset_id, platform, refs, title, description, tags, made_by, made_at)
         values (_o.asset_id, _o.platform, _o.refs, _o.title, _o.description, _o.tags, _o.actor, app.now())
@@ -33,7 +47,6 @@ begin
     perform from app.assets a where a.asset_id = _o.asset_id for update;
     select w.* into _judged
       from app.judge_submission(_o.asset_id, _o.release_id, _o.order_hash, _o.overwrite, _o.reprocess) w;
-    rights := '{}';
     select x.* into _release from app.releases x where x.release_id = _o.release_id;
     verdict := case
         when _judged.verdict in ('next', 'same') and (_release.collection, _release.data_type) <> (_o.collection, _o.data_type)
@@ -56,13 +69,17 @@ begin
             and cardinality(_new) > 0;
     end if;
     if _dry_run or verdict not in ('create', 'next') then
-        return query
-        select verdict, r.request_id, submit_release.revision, case when verdict = 'same' then _judged.job_id end, j.state, rights
+        select r.request_id, case when verdict = 'same' then _judged.job_id end, j.state
+          into submit_release.request_id, submit_release.job_id, submit_release.state
           from (select 1) one
           left join lateral (select q.request_id from app.requests q
                               where q.release_id = _o.release_id and q.revision = _judged.newest
                               order by q.number limit 1) r on verdict = 'same'
           left join app.jobs j on j.job_id = _judged.job_id and verdict = 'same';
+        if _key.text is not null and not _dry_run and state is not null then  -- its job may be purged
+            perform app.keep_answer(_key.scope, _key.text, _key.request, _key.keep, job_id, state, false);
+        end if;
+        return next;
         return;
     end if;
     if verdict = 'create' then
@@ -99,6 +116,9 @@ begin
     perform app.record(_o.platform, _o.actor, 'revision.submitted', _o.asset_id, _o.release_id, submit_release.revision, null,
                        jsonb_build_object('request_id', submit_release.request_id, 'job_id', submit_release.job_id),
                        _o.correlation_id);
+    if _key.text is not null then
+        perform app.keep_answer(_key.scope, _key.text, _key.request, _key.keep, job_id, state, true);
+    end if;
     -- The revision follows its job from here on: this calls app.job_moved, though the job may have been watched before.
     update app.jobs j set watched = false where j.job_id = submit_release.job_id;
     update app.jobs j set watched = true where j.job_id = submit_release.job_id;

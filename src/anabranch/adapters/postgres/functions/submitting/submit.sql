@@ -84,11 +84,7 @@ begin
         select j.job_id, j.state, j.ordinal into _newest from app.jobs j where j.id = _job;
     end if;
     if _key is not null then
-        insert into app.idempotency_keys as k (scope, key, request, job_id, state, created, expires_at)
-        values (_scope, _key, _request, _newest.job_id, _newest.state, created, app.now() + _keep)
-        on conflict on constraint idempotency_keys_pkey do update  -- it has expired, or it would have been recalled
-           set request = excluded.request, job_id = excluded.job_id, state = excluded.state,
-               created = excluded.created, expires_at = excluded.expires_at;
+        perform app.keep_answer(_scope, _key, _request, _keep, _newest.job_id, _newest.state, created);
     end if;
     if _callbacks is not null then
         perform app.watch_job(_newest.job_id, _scope, _callbacks, _by);
