@@ -47,12 +47,20 @@ def cached(folder: Path) -> list[Path]:
 def test_a_source_is_brought_once_and_is_read_only(storage: Storage, sources: Sources, tmp_path: Path) -> None:
     storage.put(A, b"data")
     assert sources.fetch(storage.tier("bronze"), A, tmp_path / "1" / "a") == digest(b"data")
-    storage.delete([A])
     assert sources.fetch(storage.tier("bronze"), A, tmp_path / "2" / "a", digest(b"data")) == digest(b"data")
     first, second = (tmp_path / number / "a" for number in "12")
     assert first.read_bytes() == b"data"
     assert (first.stat().st_ino, first.stat().st_mode & 0o777) == (second.stat().st_ino, 0o444)
     assert not first.is_symlink()
+
+
+def test_s1_a_hash_alone_gives_no_file_of_another_address(storage: Storage, sources: Sources, tmp_path: Path) -> None:
+    storage.put(A, b"data")
+    storage.put("bronze://b", b"more")
+    sources.fetch(storage.tier("bronze"), A, tmp_path / "1")
+    with pytest.raises(Conflict, match="SHA-256"):
+        sources.fetch(storage.tier("bronze"), parse_address("bronze://b"), tmp_path / "2", digest(b"data"))
+    assert not (tmp_path / "2").exists()
 
 
 def test_a_version_that_was_fetched_is_known_again_without_its_hash(

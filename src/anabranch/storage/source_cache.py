@@ -40,13 +40,12 @@ class Sources:
 
         With a tag, only the version that has it: another one is `source.changed`.
         """
-        if wanted is not None and tag is None and self._link(wanted, target):
-            return wanted
         with self._lock(hash_text(str(address))[:2]) as aside:
             stat = tier.stat(address.path)
             _check_tag(address, stat, tag)
-            known = wanted or self._recall(address, stat)
-            if known is not None and self._link(known, target):
+            known = self._recall(address, stat)
+            # A hash alone is no right to read: the cache holds files of all platforms (S1).
+            if known is not None and known == (wanted or known) and self._link(known, target):
                 return known
             self._make_room(address, stat.size)
             got = tier.download(address.path, aside)
