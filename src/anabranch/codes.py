@@ -302,6 +302,7 @@ CODES: tuple[Code, ...] = (
     Code("webhook.port", Kind.UNAVAILABLE, "The port of a local receiver can't be used.", "Choose another with --port.", LOCAL),
     Code("webhook.secret", Kind.INVALID, "The secret of a webhook can't be read.", "Give base64 after whsec_, or a text of 16 to 256 characters."),
     Code("webhook.signature", Kind.INVALID, "A webhook was not signed with the given secret, or is too old.", "Refuse it; check that the secret is that of the endpoint.", LOCAL),
+    Code("webhook.too_many", Kind.CONFLICT, "The platform has as many endpoints as it may have.", "Remove one that nobody needs, or give jobs callbacks of their own."),
     Code("webhook.undelivered", Kind.UNAVAILABLE, "The test of an endpoint failed.", "Look at the error; the delivery is tried again.", LOCAL),
     Code("webhook.untried", Kind.UNAVAILABLE, "A test message was not sent in time.", "Check that an orchestrator runs.", LOCAL),
     Code("work.lost", Kind.NOT_FOUND, "A work file of an earlier task is gone, or is damaged.", "Submit the job again with `--rerun`."),

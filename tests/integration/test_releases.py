@@ -55,8 +55,8 @@ drop type app.webhook_format, app.delivery_state cascade;
 alter table app.jobs drop column watched cascade;
 """
 UNDO_PLATFORM = """
-drop table app.published_revisions, app.audit, app.requests, app.revisions, app.releases, app.assets, app.platforms
-    cascade;
+drop table app.published_revisions, app.audit, app.requests, app.revisions, app.releases, app.asset_refs, app.assets,
+    app.platforms cascade;
 drop type app.processing_status, app.approval_status, app.clearance, app.approval_policy cascade;
 """
 UNDO_FAIR_SHARE = """

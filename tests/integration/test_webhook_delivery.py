@@ -17,10 +17,10 @@ from anabranch.adapters.postgres.store.vitals import PostgresVitals
 from anabranch.adapters.postgres.store.webhooks import PostgresWebhooks
 from anabranch.contract.webhooks import Delivery, NewWebhook
 from anabranch.engine.model import SessionKind
-from anabranch.errors import NotFound
+from anabranch.errors import Conflict, NotFound
 from anabranch.platform.notifications.deliverer import Deliverer, DeliveryOptions
 from anabranch.platform.notifications.ports import CallResult, DeliveryFilter, EndpointChange
-from anabranch.platform.notifications.webhooks import Webhooks
+from anabranch.platform.notifications.webhooks import MAX_ENDPOINTS, Webhooks
 from anabranch.sealing import Sealer
 from anabranch.testing.clock import Clock
 from tests.support.engine import EngineHarness
@@ -435,3 +435,50 @@ async def test_the_figures_of_deliveries_are_those_of_metrics(notifying: Notifyi
     found = (await vitals.gauges()).deliveries
     await vitals.close()
     assert found == {"waiting": 1, "dead": 5, "oldest_seconds": 7, "open_breakers": 1}
+
+
+def add_platform(notifying: Notifying, platform: str, endpoints: int) -> None:
+    """A platform with so many endpoints, each of its own host, and a message for each."""
+    with connect(notifying.url, None) as owner:
+        owner.execute(
+            "insert into app.webhook_endpoints (id, platform, listed, url, authority, events, format, description,"
+            "   active, secret, timeout_seconds, retries, made_at, made_by, changed_at)"
+            " select gen_random_uuid(), %(platform)s, true, url, 'http://' || %(platform)s || i, events, format,"
+            "        description, active, secret, timeout_seconds, retries, made_at, made_by, changed_at"
+            "   from app.webhook_endpoints, generate_series(1, %(endpoints)s) i where platform = %(like)s",
+            {"platform": platform, "endpoints": endpoints, "like": PLATFORM},
+        )
+        owner.execute("select app.announce(%s, 's', 'job.completed', '{}', 'corr')", [platform])
+
+
+async def test_p9_platforms_are_served_in_turn_and_none_takes_every_call(notifying: Notifying) -> None:
+    session = await notifying.engine.store.open_session(SessionKind.ORCHESTRATOR, [], 0, LEASE)
+    await notifying.add("http://127.0.0.1:9/")
+
+    async def take(in_hand: list[int], limit: int) -> dict[str, list[int]]:
+        taken: dict[str, list[int]] = {}
+        platforms = {str(row.id): row.platform for row in await notifying.deliveries()}
+        for due in await notifying.outbox.take(session, in_hand, limit=limit, each=10):
+            taken.setdefault(platforms[str(due.id)], []).append(due.id)
+        return taken
+
+    add_platform(notifying, "busy", 420)
+    add_platform(notifying, "small", 3)
+    first = await take([], 100)
+    assert (len(first["small"]), len(first["busy"])) == (3, 72)
+
+    in_hand = [*first["busy"], *first["small"]]
+    while more := await take(in_hand, 400 - len(in_hand)):
+        in_hand += more["busy"]
+    assert 290 <= len(in_hand) <= 303
+    add_platform(notifying, "late", 1)
+    assert [(name, len(ids)) for name, ids in (await take(in_hand, 400 - len(in_hand))).items()] == [("late", 1)]
+
+
+async def test_a_platform_has_so_many_endpoints_and_no_more(notifying: Notifying) -> None:
+    await notifying.add("http://127.0.0.1:9/")
+    add_platform(notifying, PLATFORM, MAX_ENDPOINTS - 1)
+    with pytest.raises(Conflict) as refused:
+        await notifying.add("http://127.0.0.1:9/")
+    assert (refused.value.code, str(MAX_ENDPOINTS) in refused.value.message) == ("webhook.too_many", True)
+    assert len((await notifying.store.list_endpoints(PLATFORM, limit=500, before=None)).items) == MAX_ENDPOINTS

@@ -9,8 +9,8 @@ from psycopg.rows import TupleRow
 
 from anabranch.adapters.postgres.connect import connect
 from anabranch.adapters.postgres.store.invariants import audit
-from tests.proofs.test_plans import Meter
 from tests.support.engine import fan_out, open_harness
+from tests.support.meter import Meter
 
 pytestmark = pytest.mark.postgres
 

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from anabranch.errors import InputError, Unavailable
-from anabranch.outbound.addresses import is_public
+from anabranch.outbound.addresses import is_internal, is_public
 from anabranch.outbound.post import post
 from anabranch.outbound.url import read_exempt, read_url
 from tests.support.receiver import answering, open_receiver
@@ -59,6 +59,8 @@ def test_public_addresses_are_called(address: str) -> None:
             "https://[::1",
             f"https://example.org/{'x' * 2000}",
             "https://b\u00fccher.example/",
+            "https://example.org:0/",
+            "http://[2606:4700:4700::1111%25eth0]/",
         ),
     ],
 )
@@ -91,8 +93,46 @@ def test_exempt_hosts_may_be_private_and_have_any_port() -> None:
         "[::1]:80",
         "::1",
     ]
-    with pytest.raises(ValueError, match="not a host"):
-        read_exempt("http://hooks.lan")
+    for text in ("http://hooks.lan", "hooks.lan:0", "fe80::1%eth0"):
+        with pytest.raises(ValueError, match="not a host"):
+            read_exempt(text)
+
+
+@pytest.mark.parametrize("url", ["http://hooks.lan:0/", "http://169.254.169.254/", "http://[::1%25lo]/"])
+def test_s3_exempt_hosts_have_a_port_and_no_zone_and_are_not_those_of_metadata(url: str) -> None:
+    with pytest.raises(InputError):
+        read_url(url, ["hooks.lan", "hooks.lan:0", "hooks.lan:80", "169.254.169.254", "::1%25lo", "::1%lo", "::1"])
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("169.254.169.254", "169.254.170.2", "168.63.129.16", "100.100.100.200", "192.0.0.192"),
+        *("fe80::1%eth0", "fd00:ec2::254", "fd20:ce::254"),
+        *("::ffff:169.254.169.254", "64:ff9b::a9fe:a9fe", "2002:a83f:8110::1"),
+    ],
+)
+async def test_s3_a_name_that_is_exempt_must_not_lead_to_metadata(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert is_internal(address)
+    monkeypatch.setattr(
+        socket, "getaddrinfo", lambda _, port, **__: [(0, 0, 0, "", (host, port)) for host in ("10.0.0.1", address)]
+    )
+    with pytest.raises(Unavailable) as refused:
+        await post(read_url("http://hooks.lan/", ["hooks.lan"]), {}, b"", seconds=60)
+    assert refused.value.code == "outbound.address"
+
+
+async def test_an_address_that_hangs_leaves_time_for_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with open_receiver() as receiver:
+        with socket.create_server(("127.0.0.2", receiver.port), backlog=0) as deaf, socket.socket() as first:
+            first.connect(deaf.getsockname())  # nobody accepts it, so the next one waits
+            addresses = ["127.0.0.2", "127.0.0.2", "127.0.0.1"]
+            monkeypatch.setattr("anabranch.outbound.post._look_up", lambda *_: addresses)
+            monkeypatch.setattr("anabranch.outbound.post.MAX_CONNECT_SECONDS", 0.2)
+            target = read_url(f"http://hooks.lan:{receiver.port}/", ["hooks.lan"])
+            assert (await post(target, {}, b"", seconds=60)).status == 200
 
 
 async def test_s3_a_name_is_checked_by_every_address_and_called_at_the_checked_one(

@@ -12,12 +12,13 @@ from functools import cache
 import h11
 
 from anabranch.errors import Unavailable
-from anabranch.outbound.addresses import is_public
+from anabranch.outbound.addresses import is_internal, is_public
 from anabranch.outbound.url import Target
 
 __all__ = ["Response", "post", "send"]
 
 MAX_RESPONSE_BYTES = 16 * 1024
+MAX_CONNECT_SECONDS = 3  # for one of several addresses
 RESOLVER_THREADS = 64  # a name whose servers are slow holds one for long
 
 
@@ -59,7 +60,7 @@ async def send(
     """
     try:
         async with asyncio.timeout(seconds):
-            return await _send(method, target, headers, body, max_bytes, context)
+            return await _send(method, target, headers, body, seconds, max_bytes, context)
     except TimeoutError:
         raise Unavailable("outbound.timeout", f"there was no answer in {seconds:g} s") from None
     except (OSError, ssl.SSLError, h11.ProtocolError) as error:
@@ -71,10 +72,11 @@ async def _send(
     target: Target,
     headers: Mapping[str, str],
     body: bytes,
+    seconds: float,
     max_bytes: int,
     context: ssl.SSLContext | None,
 ) -> Response:
-    reader, writer = await _connect(target, await _resolve(target), context)
+    reader, writer = await _connect(target, await _resolve(target), seconds, context)
     try:
         connection = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_RESPONSE_BYTES)
         sent = {
@@ -118,13 +120,17 @@ async def _read(connection: h11.Connection, reader: asyncio.StreamReader, max_by
 
 
 async def _resolve(target: Target) -> list[str]:
-    """The addresses of a host, each of them checked: one that is not public refuses all of them."""
+    """The addresses of a host, each of them checked: one that may not be called refuses all of them."""
     loop = asyncio.get_running_loop()
     try:
         found = await loop.run_in_executor(_resolver(), _look_up, target.host, target.port)
     except OSError as error:
         raise Unavailable("outbound.failed", f"{target.host} has no address: {error.strerror}") from error
     for address in found:
+        if is_internal(address):
+            raise Unavailable(
+                "outbound.address", f"{target.host} has an address that is link-local or serves a cloud's metadata"
+            )
         if not target.exempt and not is_public(address):
             raise Unavailable("outbound.address", f"{target.host} has an address that is not public")
     return found
@@ -136,14 +142,19 @@ def _look_up(host: str, port: int) -> list[str]:
 
 
 async def _connect(
-    target: Target, addresses: list[str], context: ssl.SSLContext | None
+    target: Target, addresses: list[str], seconds: float, context: ssl.SSLContext | None
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """A connection to the first of the checked addresses that takes one; TLS is that of the name."""
+    """A connection to the first of the checked addresses that takes one; TLS is that of the name.
+
+    One that hangs leaves time for the others, and for the answer.
+    """
     is_secure = target.scheme == "https"
     tls, name = (context or _context(), target.host) if is_secure else (None, None)
+    share = min(MAX_CONNECT_SECONDS, seconds / (len(addresses) + 1))
     for address in addresses[:-1]:
         with suppress(OSError):
-            return await asyncio.open_connection(address, target.port, ssl=tls, server_hostname=name)
+            async with asyncio.timeout(share):
+                return await asyncio.open_connection(address, target.port, ssl=tls, server_hostname=name)
     return await asyncio.open_connection(addresses[-1], target.port, ssl=tls, server_hostname=name)
 
 

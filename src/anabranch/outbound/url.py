@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from anabranch.errors import InputError
-from anabranch.outbound.addresses import is_public
+from anabranch.outbound.addresses import is_internal, is_public
 
 __all__ = ["MAX_URL_CHARACTERS", "Target", "read_exempt", "read_url"]
 
@@ -20,7 +20,7 @@ NUMBER = re.compile(r"(0x[0-9a-f]+|[0-9]+)(\.(0x[0-9a-f]+|[0-9]+)){0,3}")
 
 @dataclass(frozen=True)
 class Target:
-    """Where a URL leads. An `exempt` host may have private addresses and any port."""
+    """Where a URL leads. An `exempt` host may have private addresses, but no internal ones, and any port."""
 
     scheme: str
     host: str
@@ -59,15 +59,12 @@ def read_url(url: str, exempt: Collection[str] = ()) -> Target:
     literal = _read_literal(host)
     if not host or (literal is None and not NAME.fullmatch(host)):
         raise _refused("its host is not a name or an address")
-    scheme, port = parts.scheme, port or PORTS[parts.scheme]
+    scheme, port = parts.scheme, PORTS[parts.scheme] if port is None else port
     is_exempt = host in exempt or f"{_bracketed(host)}:{port}" in exempt
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    if not is_exempt:
-        if port not in PORTS.values():
-            raise _refused(f"its port is {port}, and only 80 and 443 are called")
-        if host == "localhost" or host.endswith(".localhost") or (literal and not is_public(literal)):
-            raise _refused("its host is not a public one")
-    return Target(scheme, host, port, path, is_exempt)
+    target = Target(scheme, host, port, path, is_exempt)
+    _check(target, literal)
+    return target
 
 
 def read_exempt(text: str) -> str:
@@ -76,7 +73,7 @@ def read_exempt(text: str) -> str:
         text.lower().rpartition(":") if re.search(r"[^:]:[0-9]+$|\]:[0-9]+$", text) else (text.lower(), "", "")
     )
     host = bare.removeprefix("[").removesuffix("]")
-    if not (NAME.fullmatch(host) or re.fullmatch(r"[0-9a-f:.]+", host)) or (port and int(port) > 65535):
+    if not (NAME.fullmatch(host) or re.fullmatch(r"[0-9a-f:.]+", host)) or (port and not 0 < int(port) < 65536):
         raise ValueError(f"{text!r} is not a host; write it as hooks.example.org or hooks.example.org:8443")
     return f"{_bracketed(host)}:{port}" if port else host
 
@@ -85,7 +82,7 @@ def _read_literal(host: str) -> str | None:
     """The address that a host is: also in the short, octal and hexadecimal forms that resolvers accept."""
     if ":" in host:
         try:
-            return socket.inet_ntop(socket.AF_INET6, socket.inet_pton(socket.AF_INET6, host.partition("%")[0]))
+            return socket.inet_ntop(socket.AF_INET6, socket.inet_pton(socket.AF_INET6, host))
         except OSError:
             raise _refused("its host is not a name or an address") from None
     if not NUMBER.fullmatch(host):
@@ -94,6 +91,21 @@ def _read_literal(host: str) -> str | None:
         return socket.inet_ntoa(socket.inet_aton(host))
     except OSError:
         raise _refused("its host is not a name or an address") from None
+
+
+def _check(target: Target, literal: str | None) -> None:
+    """Refuse hosts and ports that we don't call; `literal` is the address that the host is, if it is one."""
+    if target.port == 0:
+        raise _refused("its port is 0")
+    if literal and is_internal(literal):
+        raise _refused("its host is link-local or serves a cloud's metadata")
+    if target.exempt:
+        return
+    if target.port not in PORTS.values():
+        raise _refused(f"its port is {target.port}, and only 80 and 443 are called")
+    is_local = target.host == "localhost" or target.host.endswith(".localhost")
+    if is_local or (literal and not is_public(literal)):
+        raise _refused("its host is not a public one")
 
 
 def _bracketed(host: str) -> str:

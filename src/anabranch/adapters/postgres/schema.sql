@@ -747,7 +747,15 @@ create table app.assets (
 );
 
 create index assets_platform on app.assets (platform, number);
-create index assets_refs on app.assets using gin (refs jsonb_path_ops);
+
+-- The references of assets, one by one, to find them by.
+create table app.asset_refs (
+    platform text collate "C" not null references app.platforms,
+    name text collate "C" not null,
+    value text collate "C" not null,
+    asset_id text collate "C" not null references app.assets,
+    primary key (platform, name, value, asset_id)
+);
 
 -- A version of an asset, published as one item; clearance: who may read it once it is published.
 create table app.releases (
@@ -768,8 +776,10 @@ create table app.releases (
 );
 
 create index releases_platform on app.releases (platform, number);
+create index releases_asset on app.releases (asset_id, number);
 
--- One processing of a release, by one job. app.guard_revision says who may change which column.
+-- One processing of a release, by one job. app.guard_revision says who may change which column. statuses: both as text, to be
+-- found by, because row level security lets no index on an enum be used.
 create table app.revisions (
     release_id text collate "C" not null references app.releases,
     revision integer not null check (revision > 0),
@@ -788,11 +798,15 @@ create table app.revisions (
     artifacts jsonb,
     error jsonb,
     finished_at timestamptz,
+    statuses text collate "C" not null generated always as (
+        case processing_status when 'queued' then 'queued' when 'processing' then 'processing'
+                               when 'completed' then 'completed' else 'failed' end || ' ' ||
+        case approval_status when 'pending_review' then 'pending_review' when 'approved' then 'approved'
+                             when 'rejected' then 'rejected' when 'revoked' then 'revoked' else 'expired' end) stored,
     primary key (release_id, revision)
 );
 
-create index revisions_review on app.revisions (platform, made_at)
-    where processing_status = 'completed' and approval_status = 'pending_review';
+create index revisions_status on app.revisions (platform, statuses);
 
 create index revisions_open on app.revisions (platform, release_id)
     where approval_status = 'pending_review' and processing_status <> 'failed';
@@ -952,7 +966,7 @@ do $$
 declare
     _table text;
 begin
-    foreach _table in array '{platforms,assets,releases,revisions,published_revisions,requests,audit,webhook_endpoints,
+    foreach _table in array '{platforms,assets,asset_refs,releases,revisions,published_revisions,requests,audit,webhook_endpoints,
                               webhook_callbacks,webhook_messages,webhook_deliveries,webhook_attempts}'::text[] loop
         execute format('alter table app.%I enable row level security', _table);
         execute format('alter table app.%I force row level security', _table);

@@ -36,7 +36,7 @@ URL_CODES = (*BODY_CODES, "outbound.url", "webhook.secret", "webhook.key")
     "",
     dependencies=[OPERATE],
     status_code=201,
-    responses=problems(*URL_CODES, "platform.not_found"),
+    responses=problems(*URL_CODES, "platform.not_found", "webhook.too_many"),
     openapi_extra=body(AddWebhookRequest, required=True),
 )
 async def add_webhook(given: JsonBody, caller: CurrentCaller, gateway: CurrentGateway) -> NewWebhook:

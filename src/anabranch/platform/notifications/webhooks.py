@@ -16,11 +16,12 @@ from anabranch.platform.notifications.ports import EndpointChange, WebhookStore
 from anabranch.sealing import Sealer
 from anabranch.webhook_signature import make_secret, read_secret
 
-__all__ = ["DEFAULT_TIMEOUT_SECONDS", "MAX_RETRIES", "MAX_TIMEOUT_SECONDS", "Callback", "Webhooks"]
+__all__ = ["DEFAULT_TIMEOUT_SECONDS", "MAX_ENDPOINTS", "MAX_RETRIES", "MAX_TIMEOUT_SECONDS", "Callback", "Webhooks"]
 
 DEFAULT_TIMEOUT_SECONDS = 15
 MAX_TIMEOUT_SECONDS = 60
 MAX_RETRIES = 10
+MAX_ENDPOINTS = 100  # of a platform
 
 
 @dataclass(frozen=True)
@@ -56,12 +57,13 @@ class Webhooks:
         return {*self._hosts, *await self.store.callback_hosts(platform)}
 
     async def add(self, platform: str, wanted: EndpointChange, secret: str | None, by: str) -> NewWebhook:
-        """Add an endpoint, with a secret of the caller or a new one."""
+        """Add an endpoint, with a secret of the caller or a new one; Conflict if the platform has enough."""
         target = read_url(wanted.url or "", await self.exempt_hosts(platform))
         endpoint, secret = UUID(bytes=random.token_bytes(16), version=4), secret or make_secret()
         read_secret(secret)
         known = replace(wanted, authority=target.authority)
-        made = await self.store.make(endpoint, platform, known, self._sealer.seal(endpoint, secret), by)
+        sealed = self._sealer.seal(endpoint, secret)
+        made = await self.store.make(endpoint, platform, known, sealed, by, most=MAX_ENDPOINTS)
         return build(NewWebhook, made, secret=secret)
 
     async def change(self, platform: str | None, endpoint: UUID, change: EndpointChange) -> Webhook:

@@ -94,12 +94,17 @@ class PostgresWebhooks:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def make(self, endpoint: UUID, platform: str, wanted: EndpointChange, secret: bytes, by: str) -> Webhook:
-        """Add an endpoint."""
-        await self._database.call(
-            "make_endpoint", endpoint, platform, wanted.url, wanted.authority, list(wanted.events or ()), wanted.format,
-            wanted.description, secret, wanted.timeout_seconds, wanted.retries, by,
+    async def make(
+        self, endpoint: UUID, platform: str, wanted: EndpointChange, secret: bytes, by: str, *, most: int
+    ) -> Webhook:
+        """Add an endpoint; Conflict if the platform has `most` of them."""
+        made = await _value(
+            self._database, "make_endpoint", endpoint, platform, wanted.url, wanted.authority,
+            list(wanted.events or ()), wanted.format, wanted.description, secret, wanted.timeout_seconds,
+            wanted.retries, by, most,
         )  # fmt: skip
+        if not made:
+            raise Conflict("webhook.too_many", f"platform {platform} has {most} endpoints, and may not have more")
         return await self.get(platform, endpoint)
 
     async def change(self, platform: str | None, endpoint: UUID, change: EndpointChange) -> Webhook:

@@ -14,9 +14,11 @@ set enable_mergejoin = off set enable_material = off set enable_memoize = off se
 declare
     _lane app.lanes;
     _turns app.turns[];
+    _alone boolean;
     _stored bigint;
     _at integer;
     _beside boolean;
+    _counts boolean := false;
     _ends boolean;
     _share float;
     _ahead float := 1;
@@ -53,7 +55,12 @@ begin
     end if;
     perform app.ripen(_queues);
     _turns := app.find_turns(_queues);
-    _stored := (select max(t.number) from unnest(_turns) t);
+    _alone := cardinality(_turns) = 1;
+    if _alone then
+        _stored := _turns[1].number;
+    else
+        _stored := (select max(t.number) from unnest(_turns) t);
+    end if;
     while _left > 0 and _ahead > 0 and cardinality(_lanes) < 32 loop
         _lane := app.lock_lane(_turns, _wait and _lanes = '{}' and not _limited, _passed);
         exit when _lane.id is null;
@@ -95,7 +102,10 @@ begin
         if _beside then
             _turns[_at].place := greatest(_turns[_at].place, _lane.place);
         end if;
-        if _beside or (select count(*) > 1 from unnest(_turns) t where t.priority = _lane.priority) then
+        if not _beside and not _alone then
+            _counts := (select count(*) > 1 from unnest(_turns) t where t.priority = _lane.priority);
+        end if;
+        if _beside or _counts then
             _turns[_at].number := nextval('app.turn_numbers');
         end if;
         update app.lanes l
@@ -129,7 +139,9 @@ begin
     if _lanes = '{}' then
         return null;
     end if;
-    perform app.save_turn(t) from unnest(_turns) t where t.number > _stored;
+    if not _alone or _turns[1].number > _stored then
+        perform app.save_turn(t) from unnest(_turns) t where t.number > _stored;
+    end if;
     if _tasks <> '{}' then
         select jsonb_agg(jsonb_build_array(i.lane, i.idx, i.metadata)) into _noted
           from unnest(_tasks, _indexes) t(lane, idx)

@@ -1,6 +1,7 @@
 -- Take deliveries that are due, for a process that calls their endpoints: at most _limit, _each of them for one endpoint at a
--- time and twice as many for one host, but one where the last call failed. What dead sessions have is taken back, and what
--- this session has but not in hand: its reply was lost. Of an endpoint and a subject only the first that is open is ready
+-- time and twice as many for one host, but one where the last call failed. Platforms are served in turn, and one gets at most
+-- three times as many calls of this session as are left for others. What dead sessions have is taken back, and what this
+-- session has but not in hand: its reply was lost. Of an endpoint and a subject only the first that is open is ready
 -- (P9); what could not be tried for a day is a dead letter. A dead session gets an error (AN001).
 create function app.take_deliveries(_session bigint, _in_hand bigint[], _limit integer, _each integer)
 returns table (
@@ -50,11 +51,11 @@ begin
                  order by d.endpoint limit 1)
           from waiting w where w.endpoint is not null),
     called as (
-        select e.id, e.platform, e.authority, count(*) as calls
+        select e.id, e.platform, e.authority, count(*) as calls, count(*) filter (where d.session = _session) as ours
           from app.webhook_deliveries d join app.webhook_endpoints e on e.id = d.endpoint
          where d.session is not null group by e.id),
     due as (
-        select d.id, d.due_at,
+        select d.id, d.due_at, e.platform,
                row_number() over (partition by e.platform, e.authority order by d.due_at, d.id)
                + (select coalesce(sum(c.calls), 0) from called c
                    where c.platform = e.platform and c.authority = e.authority) as place
@@ -66,9 +67,16 @@ begin
              where x.endpoint = e.id and x.state = 'pending' and x.ready and x.session is null and x.due_at <= app.now()
              order by x.due_at, x.id
              limit greatest(0, case when e.failures > 0 then 1 else _each end
-                               - coalesce((select c.calls from called c where c.id = e.id), 0))) d)
-    select array_agg(t.id) into _taken
-      from (select u.id from due u where u.place <= 2 * _each order by u.due_at, u.id limit _limit) t;
+                               - coalesce((select c.calls from called c where c.id = e.id), 0))) d),
+    turns as (
+        select u.id, u.due_at,
+               row_number() over (partition by u.platform order by u.due_at, u.id)
+               + coalesce((select sum(c.ours) from called c where c.platform = u.platform), 0) as turn
+          from due u where u.place <= 2 * _each),
+    ranked as (
+        select t.id, t.turn, row_number() over (order by t.turn, t.due_at, t.id) as rank from turns t)
+    select array_agg(r.id) into _taken
+      from ranked r where r.rank <= _limit and r.turn <= greatest(1, 3 * (_limit - r.rank));
     update app.webhook_deliveries d set session = _session where d.id = any(_taken);
     return query
     select d.id, e.id, e.url, app.callback_hosts(e.platform),
