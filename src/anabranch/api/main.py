@@ -19,8 +19,7 @@ from anabranch.api.health.memory_limit import limit_memory
 from anabranch.api.health.monitor import Monitor
 from anabranch.api.health.request_metrics import RequestCounts, RequestMetrics
 from anabranch.api.ogc import routes as processes
-from anabranch.api.platform import previews
-from anabranch.api.platform import routes as platform
+from anabranch.api.platform import orders, platforms, previews, releases
 from anabranch.api.routes import (
     bulk,
     catalog,
@@ -82,8 +81,10 @@ for _module in (
     health,
     metrics,
     items,
-    platform,
+    orders,
+    releases,
     previews,
+    platforms,
     reference,
     files,
     page,

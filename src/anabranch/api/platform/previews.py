@@ -12,8 +12,8 @@ from anabranch.access import Scope
 from anabranch.api.deps import CurrentCaller, CurrentGateway, CurrentServing, needs
 from anabranch.api.openapi.declare import JOB_CODES, problems
 from anabranch.api.paths import ItemId, JobId
+from anabranch.api.platform.callers import visible_platform
 from anabranch.api.platform.requests import ReleaseId
-from anabranch.api.platform.routes import visible_platform
 from anabranch.api.security.root_path import at_root
 from anabranch.contract.mosaic import MOSAIC_TYPE
 from anabranch.contract.previews import Preview, PreviewItem

@@ -1,0 +1,16 @@
+"""Who calls, as the platform knows them."""
+
+from anabranch.api.deps import Caller
+from anabranch.release_actions import ALL_PLATFORMS, ActionBy
+
+__all__ = ["act_as", "visible_platform"]
+
+
+def visible_platform(caller: Caller) -> str:
+    """What a caller sees of platforms: their own; an admin all of them (S1)."""
+    return ALL_PLATFORMS if caller.sees is None else caller.platform
+
+
+def act_as(caller: Caller, reason: str | None = None) -> ActionBy:
+    """Who acts: the authenticated principal, whatever the body says (P7)."""
+    return ActionBy(visible_platform(caller), caller.name, reason, caller.correlation_id)

@@ -1,0 +1,166 @@
+"""Releases, and decisions on them."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query
+
+from anabranch.access import Scope
+from anabranch.api.answers.build import build_page
+from anabranch.api.deps import CurrentCaller, CurrentGateway, needs
+from anabranch.api.openapi.declare import BODY_CODES, problems, takes
+from anabranch.api.platform.callers import act_as, visible_platform
+from anabranch.api.platform.requests import (
+    BatchRequest,
+    ClearanceRequest,
+    DecisionRequest,
+    PageQuery,
+    ReasonRequest,
+    ReleaseId,
+    ReleasesQuery,
+    RollbackReleaseRequest,
+)
+from anabranch.api.requests.body import JsonBody, check_body
+from anabranch.codes import code_of
+from anabranch.contract.answer import Page
+from anabranch.contract.platform import Decision, Release
+from anabranch.errors import AnabranchError
+from anabranch.release_actions import ActionBy, build_release
+
+__all__ = ["router"]
+
+router = APIRouter(prefix="/api", tags=["platform"])
+
+MISSING = ("release.not_found",)
+ITEM_CODES = (
+    *("publication.moved", "publication.owner", "publication.not_found", "publication.same", "publication.expired"),
+    *("publication.not_approved", "catalog.missing", "catalog.no_collection"),
+)
+DECIDE_CODES = (
+    *BODY_CODES,
+    *MISSING,
+    *("asset.deleted", "release.decided", "release.moved", "release.not_completed", "release.own", "release.reason"),
+)
+
+
+@dataclass(frozen=True)
+class Target:
+    """The release that a request acts on, and the caller."""
+
+    release_id: ReleaseId
+    caller: CurrentCaller
+    gateway: CurrentGateway
+
+    def by(self, reason: str | None) -> ActionBy:
+        """Who acts on it."""
+        return act_as(self.caller, reason)
+
+
+CurrentRelease = Annotated[Target, Depends()]
+
+
+@router.get("/platform/releases", dependencies=[needs(Scope.READ)], responses=problems())
+async def list_releases(
+    query: Annotated[ReleasesQuery, Query()], caller: CurrentCaller, gateway: CurrentGateway
+) -> Page[Release]:
+    """Releases, the newest first."""
+    found = await gateway.releases.platforms.releases(
+        visible_platform(caller), query.wanted(), limit=query.limit + 1, before=query.before
+    )
+    return build_page(found, query.limit, build_release, lambda one: str(one["cursor"]))
+
+
+@router.get("/approvals", dependencies=[needs(Scope.READ)], responses=problems())
+async def list_approvals(
+    query: Annotated[PageQuery, Query()], caller: CurrentCaller, gateway: CurrentGateway
+) -> Page[Release]:
+    """Releases that wait for a person's approval."""
+    found = await gateway.releases.platforms.releases(
+        visible_platform(caller), {"review": True}, limit=query.limit + 1, before=query.before
+    )
+    return build_page(found, query.limit, build_release, lambda one: str(one["cursor"]))
+
+
+@router.post(
+    "/platform/releases/{release_id}/approve",
+    dependencies=[needs(Scope.OPERATE)],
+    **takes(DecisionRequest, *DECIDE_CODES, required=False),
+)
+async def approve_release(target: CurrentRelease, given: JsonBody) -> Release:
+    """Approve a release whose processing is completed; its job goes on and publishes it."""
+    said = check_body(DecisionRequest, given)
+    by = target.by(said.reason)
+    return build_release(await target.gateway.releases.decide(target.release_id, True, by, said.revision))
+
+
+@router.post(
+    "/platform/releases/{release_id}/reject",
+    dependencies=[needs(Scope.OPERATE)],
+    **takes(DecisionRequest, *DECIDE_CODES),
+)
+async def reject_release(target: CurrentRelease, given: JsonBody) -> Release:
+    """Reject a release whose processing is completed, with a reason; nothing of it is published."""
+    said = check_body(DecisionRequest, given)
+    by = target.by(said.reason)
+    return build_release(await target.gateway.releases.decide(target.release_id, False, by, said.revision))
+
+
+@router.post(
+    "/platform/releases/{release_id}/revoke",
+    dependencies=[needs(Scope.OPERATE)],
+    **takes(ReasonRequest, *MISSING, *ITEM_CODES, "release.not_approved", "release.reason"),
+)
+@router.post(
+    "/platform/releases/{release_id}/unpublish",
+    dependencies=[needs(Scope.OPERATE)],
+    include_in_schema=False,
+    response_model=Release,
+)
+async def revoke_release(target: CurrentRelease, given: JsonBody) -> Release:
+    """Take back the approval of a release, with a reason: readers no longer see it."""
+    by = target.by(check_body(ReasonRequest, given).reason)
+    return build_release(await target.gateway.releases.revoke(target.release_id, by))
+
+
+@router.post(
+    "/platform/releases/{release_id}/rollback",
+    dependencies=[needs(Scope.OPERATE)],
+    **takes(RollbackReleaseRequest, *MISSING, *ITEM_CODES, "release.reason"),
+)
+async def roll_back_release(target: CurrentRelease, given: JsonBody) -> Release:
+    """Show what an earlier publication of a release showed, with a reason; that gets a number of its own."""
+    wanted = check_body(RollbackReleaseRequest, given)
+    found = await target.gateway.releases.roll_back(target.release_id, wanted.number, target.by(wanted.reason))
+    return build_release(found)
+
+
+@router.post(
+    "/platform/releases/{release_id}/clearance",
+    dependencies=[needs(Scope.OPERATE)],
+    **takes(ClearanceRequest, *MISSING),
+)
+async def clear_release(target: CurrentRelease, given: JsonBody) -> Release:
+    """Set who may read a release once it is published."""
+    wanted = check_body(ClearanceRequest, given)
+    return build_release(
+        await target.gateway.releases.clear(target.release_id, wanted.clearance, target.by(wanted.reason))
+    )
+
+
+@router.post("/platform/releases", dependencies=[needs(Scope.OPERATE)], **takes(BatchRequest))
+async def decide_releases(given: JsonBody, caller: CurrentCaller, gateway: CurrentGateway) -> list[Decision]:
+    """Approve, reject or revoke up to 100 releases; what is against one hurts no other."""
+    wanted = check_body(BatchRequest, given)
+    by = act_as(caller, wanted.reason)
+    done = []
+    for release_id in dict.fromkeys(wanted.release_ids):
+        try:
+            found = (
+                await gateway.releases.revoke(release_id, by)
+                if wanted.action == "revoke"
+                else await gateway.releases.decide(release_id, wanted.action == "approve", by)
+            )
+            done.append(Decision(release_id, build_release(found), None, None, None))
+        except AnabranchError as error:
+            done.append(Decision(release_id, None, error.code, error.message, error.remedy or code_of(error).remedy))
+    return done
