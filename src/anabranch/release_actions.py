@@ -175,10 +175,13 @@ class ReleaseActions:
         return await self.find("release_id", release_id, by.sight)
 
     async def roll_back(self, release_id: str, number: int | None, by: ActionBy) -> Found:
-        """Show what an earlier publication of a release showed, by default the one before (P5)."""
+        """Show what an earlier publication of a release showed, by default the one before (P5).
+
+        That is the one before what was shown when it was asked for: a Conflict if another has acted since.
+        """
         _require_reason(by)
         found = await self.find("release_id", release_id, by.sight)
-        wanted = replace(_act_on(found, "rollback", by), number=number)
+        wanted = replace(_act_on(found, "rollback", by), number=number, expected=found["number"])
         await self._items.act(wanted, lambda connection: note_rollback(connection, release_id, number, by))
         return await self.find("release_id", release_id, by.sight)
 

@@ -1,4 +1,4 @@
-"""A partner's day on a running stack: orders, notifications, reviews and the way back, and what must be so at its end."""
+"""A partner's day on a running stack: orders, notifications, reviews, the way back, and what must be so at its end."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -28,9 +28,9 @@ __all__ = ["PartnerDay", "open_day"]
 Answer = TypeVar("Answer")
 PLATFORM = "ddh"
 POLICY = {
-    "title": "Data hub", "required_refs": ["dataset_id", "resource_id"], "optional_refs": [], "version_ref": "version_id",
-    "workflows": {"raster": "process_raster", "vector": "process_vector"}, "approval": "other_approver",
-    "callback_hosts": [], "max_unresolved": None,
+    "title": "Data hub", "required_refs": ["dataset_id", "resource_id"], "optional_refs": [],
+    "version_ref": "version_id", "workflows": {"raster": "process_raster", "vector": "process_vector"},
+    "approval": "other_approver", "callback_hosts": [], "max_unresolved": None,
 }  # fmt: skip
 OPEN = "select job_id, state::text from app.jobs where state in ('pending', 'running', 'waiting')"
 # What each step of the day leaves in the audit of an asset: the action, the version, and who did it.
@@ -99,7 +99,7 @@ class PartnerDay:
         await asyncio.gather(*(step(asset, *given) for asset in self.assets))
 
     async def _publish(self, asset: PartnerAsset, version: str, content: int) -> None:
-        """Order a version of an asset, or process it again with other content; review it when the notification comes."""
+        """Order a version of an asset, or process it again with other content; review it when a notification comes."""
         again = version in asset.releases
         source = (await patiently(lambda: self.ann.upload(asset.files[content]))).address
         order: dict[str, Any] = {
@@ -243,8 +243,8 @@ async def once(call: Callable[[], Awaitable[object]], done: str) -> None:
             except Unavailable:
                 await asyncio.sleep(0.1)
             except Conflict as error:
-                assert tries > 0, error
-                assert error.code == done, error
+                if tries == 0 or error.code != done:
+                    raise
                 return
             else:
                 return

@@ -35,6 +35,8 @@ AWAY = (429, 502, 503, 504)
 PAUSE_SECONDS = 0.1
 # The API knows for a second which collections a platform may see: the first item of a new one is found after that.
 NEW_SECONDS = 1.5
+# Files that another publication replaced while the item was read are left out of it.
+WITHOUT_FILES = "an item without files"
 
 
 @dataclass(frozen=True)
@@ -146,6 +148,8 @@ class ReleaseReader:
         if found is None:
             is_new = began - self._since[release.item_id, possible[0].number] < NEW_SECONDS
             fits = is_new or any(state.shown is None for state in possible)
+        elif found == WITHOUT_FILES:
+            fits = len(possible) > 1
         else:
             fits = any(_fits(release, way, found, state, file) for state in possible if state.shown is not None)
         self.seen[f"{way}: {'nothing' if found is None else 'shown'}"] += 1
@@ -158,19 +162,21 @@ def _read_answer(way: str, answer: httpx.Response) -> str | None:
     """What identifies the content that was shown; nothing where nothing was."""
     if answer.status_code in ABSENT:
         return None
+    if answer.status_code not in (200, 302):
+        return f"{answer.status_code}: {answer.text[:500]}"
     match way:
         case "search":
             return str(len(answer.json()["features"])) if answer.json()["features"] else None
         case "raster":
-            return str(round(answer.json()["values"][0] // 1000)) if answer.is_success else answer.text
+            return str(round(answer.json()["values"][0] // 1000))
         case "features":
-            return str(answer.json()["features"][0]["properties"]["content"]) if answer.is_success else answer.text
+            return str(answer.json()["features"][0]["properties"]["content"])
         case "file":
-            return hashlib.sha256(answer.content).hexdigest() if answer.is_success else answer.text
+            return hashlib.sha256(answer.content).hexdigest()
         case _:
             link = answer.headers.get("location", "") if way == "current" else answer.text
             named = PUBLICATION.search(link)
-            return named[1] if named else str(answer.status_code)
+            return named[1] if named else WITHOUT_FILES
 
 
 def _fits(release: WatchedRelease, way: str, found: str, state: State, file: State | None) -> bool:
