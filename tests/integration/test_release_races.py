@@ -14,6 +14,7 @@ from psycopg.rows import TupleRow
 
 from anabranch.adapters.postgres.connect import Role, connect
 from anabranch.adapters.postgres.store.invariants import examine
+from anabranch.adapters.postgres.store.platforms import note_rollback
 from anabranch.contract.platform import Accepted
 from anabranch.engine.model import JobState
 from anabranch.errors import AnabranchError, Conflict
@@ -280,6 +281,17 @@ async def test_p6_a_revoke_against_a_rollback_leaves_nothing_shown(hub: Hub) -> 
         assert said[-1] == "release.revoked"
         assert (said[0] == "release.rolled_back") == (not refused)
         assert [action for _, action, _ in hub.history(item)][2:] == [*([] if refused else ["rollback"]), "withdraw"]
+
+
+async def test_p9_what_is_said_of_a_release_is_said_in_the_order_in_which_it_happens(hub: Hub) -> None:
+    made = (await hub.make(1, 2))[0]
+    with psycopg.connect(hub.url) as first, psycopg.connect(hub.url, autocommit=True) as watcher:
+        note_rollback(first, made.release_id, 1, BY)
+        revoke = asyncio.create_task(_try(revoking(made.release_id), hub.gateways[0], BY))
+        await wait_until_async(lambda: revoke.done() or watcher.execute(WAITING).fetchone() == (1,), "that it waits")
+        assert not revoke.done()
+    await revoke
+    assert [action for action, _ in await hub.audit(made.asset_id)][-2:] == ["release.rolled_back", "release.revoked"]
 
 
 async def test_p6_an_unpublish_against_an_approval_shows_what_came_last(hub: Hub) -> None:

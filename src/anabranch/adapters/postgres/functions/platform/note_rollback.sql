@@ -6,6 +6,7 @@ create function app.note_rollback(
 begin
     perform app.assert_read_committed();
     perform app.see(_platform);
+    perform from app.releases x where x.release_id = _release_id for update;  -- so that a revoke is recorded before or after it
     perform app.record(x.platform, _actor, 'release.rolled_back', x.asset_id, _release_id, null, _reason,
                        jsonb_strip_nulls(jsonb_build_object('number', _number)), _correlation_id)
        from app.releases x where x.release_id = _release_id;

@@ -19,7 +19,7 @@ create function app.weigh_submission(
            when o.release_id is null and f.unresolved then 'unresolved'
            when o.release_id is null then 'create'
            when o.open and _overwrite and not _reprocess then 'next'
-           when o.open and (_reprocess or o.order_hash <> _order_hash)
+           when o.open and o.order_hash <> _order_hash
                 then case when o.processing_status = 'completed' then 'different' else 'processing' end
            when o.open then 'same'
            when o.approval_status = 'approved' and _reprocess then 'next'
