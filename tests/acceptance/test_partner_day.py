@@ -25,7 +25,7 @@ async def test_p5_p6_p9_a_partner_submits_reviews_reads_replaces_and_takes_back(
     running = home.read_stack()
     assert running
     async with open_day(
-        str(running.api_url), str(home.read_key()), catalog_url, stack.folder / "files", number=1
+        str(running.api_url), str(home.read_key()), catalog_url, stack.folder / "files", number=1, pause=0.5
     ) as day:
         await day.run()
         await day.verify()

@@ -34,7 +34,7 @@ async def test_partner_days(seed: int, stack: RunningStack, tmp_path: Path) -> N
     running = home.read_stack()
     assert running
     addresses = str(running.api_url), str(home.read_key()), str(running.database_url)
-    async with open_day(*addresses, tmp_path / "files", number=seed) as day:
+    async with open_day(*addresses, tmp_path / "files", number=seed, pause=0.1) as day:
         killing = asyncio.create_task(kill_at_random(home, Random(f"{seed} kills"), struck))
         try:
             await day.run()

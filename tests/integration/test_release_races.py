@@ -26,6 +26,7 @@ from anabranch.plugins.stac.collection import CollectionFacts
 from anabranch.plugins.stac.item import Origin, build_item, find_outputs
 from anabranch.release_actions import ActionBy
 from anabranch.settings import Settings
+from tests.support.data_hub import make_policy
 from tests.support.items import raster_item
 from tests.support.waiting import PATIENCE_SECONDS, wait_until_async
 
@@ -43,11 +44,6 @@ nodes:
   review: {type: gate, answer: {approved: {type: boolean, required: true}, why: {type: string}}, next: publish}
   publish: {type: gate}
 """
-POLICY = {
-    "title": "Data hub", "required_refs": ["dataset_id", "resource_id"], "optional_refs": [],
-    "version_ref": "version_id", "workflows": {"raster": "reviewed"}, "approval": "one_approver",
-    "callback_hosts": [], "max_unresolved": None,
-}  # fmt: skip
 PROCESSES = 4
 COLLECTION = "ddh-raster"
 BY = ActionBy("ddh", "ddh/ann (k0)", "so", "test")
@@ -172,7 +168,9 @@ async def open_hub(url: str, home: Path) -> AsyncIterator[Hub]:
             await gateways[-1].ready()
         with connect(url, Role.HANDLER) as handler:
             hub = Hub(url, gateways, handler)
-            await hub.releases.save_platform("ddh", POLICY, replace(BY, sight="*"))
+            await hub.releases.save_platform(
+                "ddh", make_policy("one_approver", raster="reviewed"), replace(BY, sight="*")
+            )
             yield hub
 
 

@@ -17,6 +17,7 @@ from anabranch.client import AsyncClient, NotAllowed, verify_webhook
 from anabranch.contract.platform import Accepted, Release
 from anabranch.errors import Conflict, Unavailable
 from anabranch.platform.identity import identify
+from tests.support.data_hub import PLATFORM, make_policy
 from tests.support.rasters import hills, make_raster
 from tests.support.receiver import Received, Receiver, answering, open_receiver
 from tests.support.release_reader import ReleaseReader, WatchedRelease, reading
@@ -26,12 +27,7 @@ from tests.support.waiting import PATIENCE_SECONDS, wait_until_async
 __all__ = ["PartnerDay", "open_day"]
 
 Answer = TypeVar("Answer")
-PLATFORM = "ddh"
-POLICY = {
-    "title": "Data hub", "required_refs": ["dataset_id", "resource_id"], "optional_refs": [],
-    "version_ref": "version_id", "workflows": {"raster": "process_raster", "vector": "process_vector"},
-    "approval": "other_approver", "callback_hosts": [], "max_unresolved": None,
-}  # fmt: skip
+POLICY = make_policy("other_approver", raster="process_raster", vector="process_vector")
 OPEN = "select job_id, state::text from app.jobs where state in ('pending', 'running', 'waiting')"
 # What each step of the day leaves in the audit of an asset: the action, the version, and who did it.
 SUBMITTED = ("revision.submitted", "release.processed", "release.approved")
@@ -161,7 +157,7 @@ class PartnerDay:
                 found := await patiently(lambda: self.ann.platform.status(asset.releases[version].release_id))
             ):
                 assert not found.error, found
-                await asyncio.sleep(0.05)
+                await asyncio.sleep(0.1)
         asset.releases[version] = found
 
     async def verify(self) -> None:
@@ -270,9 +266,12 @@ def make_assets(folder: Path, number: int) -> list[PartnerAsset]:
 
 @asynccontextmanager
 async def open_day(
-    url: str, operator_key: str, database_url: str, folder: Path, number: int
+    url: str, operator_key: str, database_url: str, folder: Path, number: int, *, pause: float
 ) -> AsyncIterator[PartnerDay]:
-    """A day whose people, receiver and reader are there; its number makes its assets its own."""
+    """A day whose people, receiver and reader are there; its number makes its assets its own.
+
+    The reader pauses for so many seconds between two rounds.
+    """
     async with AsyncExitStack() as stack:
         operator = await stack.enter_async_context(AsyncClient(url, key=operator_key))
         await operator.platform.save(PLATFORM, POLICY)
@@ -289,6 +288,6 @@ async def open_day(
             (ann, ben, operator), [f"{PLATFORM}/{name}" for name in names], make_assets(folder, number), endpoint.secret
         )
         receiver.behave = day.receive
-        day.reader = await stack.enter_async_context(reading(url, keys[2], database_url))
+        day.reader = await stack.enter_async_context(reading(url, keys[2], database_url, pause))
         yield day
         await ann.webhooks.remove(endpoint.id)

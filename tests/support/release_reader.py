@@ -32,7 +32,6 @@ HISTORY = """
 PUBLICATION = re.compile(r"/files/p/([0-9a-f-]{36})/")
 ABSENT = (404, 410)
 AWAY = (429, 502, 503, 504)
-PAUSE_SECONDS = 0.1
 # The API knows for a second which collections a platform may see: the first item of a new one is found after that.
 NEW_SECONDS = 1.5
 # Files that another publication replaced while the item was read are left out of it.
@@ -72,6 +71,8 @@ class ReleaseReader:
 
     http: httpx.AsyncClient
     database_url: str
+    pause: float
+    """Seconds between two rounds."""
     releases: list[WatchedRelease] = field(default_factory=list)
     seen: Counter[str] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)
@@ -84,7 +85,7 @@ class ReleaseReader:
         while True:
             for release in list(self.releases):
                 await self.read(release)
-            await asyncio.sleep(PAUSE_SECONDS)
+            await asyncio.sleep(self.pause)
 
     async def read(self, release: WatchedRelease) -> None:
         """Read a release by every way there is."""
@@ -193,11 +194,11 @@ def _fits(release: WatchedRelease, way: str, found: str, state: State, file: Sta
 
 
 @asynccontextmanager
-async def reading(url: str, key: str, database_url: str) -> AsyncIterator[ReleaseReader]:
+async def reading(url: str, key: str, database_url: str, pause: float) -> AsyncIterator[ReleaseReader]:
     """A reader that reads until the end of the context, with this key."""
     headers = {"Authorization": f"Bearer {key}"}
     async with httpx.AsyncClient(base_url=url, headers=headers, timeout=30, trust_env=False) as http:
-        reader = ReleaseReader(http, database_url)
+        reader = ReleaseReader(http, database_url, pause)
         task = asyncio.create_task(reader.run())
         try:
             yield reader
