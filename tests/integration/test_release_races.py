@@ -44,7 +44,7 @@ nodes:
   review: {type: gate, answer: {approved: {type: boolean, required: true}, why: {type: string}}, next: publish}
   publish: {type: gate}
 """
-PROCESSES = 4
+CROWD = 4
 COLLECTION = "ddh-raster"
 BY = ActionBy("ddh", "ddh/ann (k0)", "so", "test")
 WAITING = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
@@ -155,13 +155,13 @@ def revoking(release_id: str) -> Act:
 
 
 @asynccontextmanager
-async def open_hub(url: str, home: Path) -> AsyncIterator[Hub]:
+async def open_hub(url: str, home: Path, processes: int) -> AsyncIterator[Hub]:
     (home / "plugins").mkdir()
     (home / "plugins" / "reviewed.yaml").write_text(WORKFLOW)
     settings = Settings(plugins=(str(home / "plugins"),), home=home)
     async with AsyncExitStack() as stack:
         gateways = []
-        for _ in range(PROCESSES):
+        for _ in range(processes):
             gateways.append(Gateway(settings, url))
             stack.push_async_callback(gateways[-1].close)
             await gateways[-1].open()
@@ -175,11 +175,13 @@ async def open_hub(url: str, home: Path) -> AsyncIterator[Hub]:
 
 
 @pytest.fixture
-async def hub(catalog_url: str, tmp_path: Path) -> AsyncIterator[Hub]:
-    async with open_hub(catalog_url, tmp_path) as opened:
+async def hub(request: pytest.FixtureRequest, catalog_url: str, tmp_path: Path) -> AsyncIterator[Hub]:
+    """Two processes, or as many as a test asks for."""
+    async with open_hub(catalog_url, tmp_path, getattr(request, "param", 2)) as opened:
         yield opened
 
 
+@pytest.mark.parametrize("hub", [CROWD], indirect=True)
 async def test_p3_of_submits_at_once_one_makes_the_release_and_ordinals_have_no_gap(hub: Hub) -> None:
     first = await hub.submit(1, "0")
     for turn in range(1, 5):
@@ -197,15 +199,16 @@ async def test_p3_of_submits_at_once_one_makes_the_release_and_ordinals_have_no_
     assert [action for action, _ in await hub.audit(first.asset_id)].count("release.created") == 5
 
 
+@pytest.mark.parametrize("hub", [CROWD], indirect=True)
 async def test_p3_of_first_submits_at_once_one_makes_the_asset(hub: Hub) -> None:
-    gate = asyncio.Barrier(PROCESSES)
+    gate = asyncio.Barrier(CROWD)
 
     async def submit(number: int, dataset: int) -> Any:
         await gate.wait()
         return await _try(submitting(dataset, str(number % 2)), hub.gateways[number], hub.by[number])
 
     for dataset in range(10, 15):
-        answers = await asyncio.gather(*(submit(number, dataset) for number in range(PROCESSES)))
+        answers = await asyncio.gather(*(submit(number, dataset) for number in range(CROWD)))
         made = [one for one in answers if isinstance(one, Accepted)]
         assert sorted(one.verdict for one in made) == ["create", "same"]
         assert [one for one in answers if not isinstance(one, Accepted)] == ["release.unresolved"] * 2
@@ -228,9 +231,10 @@ async def test_p4_of_an_approval_and_a_rejection_at_once_one_counts(hub: Hub) ->
         assert (await hub.audit(made.asset_id))[2:] == [(f"release.{decided}", hub.by[winner].actor)]
 
 
-async def test_p7_of_two_approvers_at_once_one_has_approved(hub: Hub) -> None:
+@pytest.mark.parametrize("hub", [CROWD], indirect=True)
+async def test_p7_of_several_approvers_at_once_one_has_approved(hub: Hub) -> None:
     (made,) = await hub.make(1, 0, waiting=True)
-    answers = await hub.race(JOB, str(made.job_id), *[deciding(made.release_id, True)] * PROCESSES)
+    answers = await hub.race(JOB, str(made.job_id), *[deciding(made.release_id, True)] * CROWD)
     (approver,) = {answer["decided_by"] for answer in answers}
     assert (await hub.audit(made.asset_id))[2:] == [("release.approved", approver)]
 
