@@ -27,7 +27,8 @@ async def test_p5_p6_p9_a_partner_submits_reviews_reads_replaces_and_takes_back(
     async with open_day(
         str(running.api_url), str(home.read_key()), catalog_url, stack.folder / "files", number=1, pause=0.5
     ) as day:
-        await day.run()
+        for step in day.steps():
+            await step
         await day.verify()
     ways = ("stac", "search", "raster", "features", "file", "current")
     assert all(day.reader.seen[f"{way}: shown"] for way in ways), day.reader.seen

@@ -19,7 +19,8 @@ from tests.support.waiting import wait_until_async
 pytestmark = [pytest.mark.postgres, pytest.mark.campaign, pytest.mark.slow]
 
 ROLES = ("worker", "orchestrator", "api", "postgres")
-ROUNDS = 2
+# For each step of the day: how many are killed, one after the other, and each after how many seconds at most.
+KILLS = ((2, 6.0), (2, 6.0), (2, 6.0), (1, 0.5), (1, 0.5), (1, 0.5))
 
 
 @pytest.fixture(scope="module")
@@ -30,18 +31,15 @@ def stack() -> Iterator[RunningStack]:
 
 
 async def test_partner_days(seed: int, stack: RunningStack, tmp_path: Path) -> None:
-    home, struck = Home(stack.folder / "home"), Counter[str]()
+    home, random, struck = Home(stack.folder / "home"), Random(f"{seed} kills"), Counter[str]()
     running = home.read_stack()
     assert running
     addresses = str(running.api_url), str(home.read_key()), str(running.database_url)
     async with open_day(*addresses, tmp_path / "files", number=seed, pause=0.1) as day:
-        killing = asyncio.create_task(kill_at_random(home, Random(f"{seed} kills"), struck))
-        try:
-            await day.run()
-        finally:
-            killing.cancel()
-            ended = await asyncio.gather(killing, return_exceptions=True)
-        assert ended[0] is None or isinstance(ended[0], asyncio.CancelledError), ended[0]
+        for step, (kills, seconds) in zip(day.steps(), KILLS, strict=True):
+            async with asyncio.TaskGroup() as group:
+                group.create_task(step)
+                group.create_task(kill_at_random(home, random, kills, seconds, struck))
         await day.verify()
     doubled = len(day.messages) - len({one.id for one in day.messages})
     print(f"seed {seed}: killed {dict(struck)}; {doubled} notifications came twice; {dict(day.reader.seen)}")  # noqa: T201
@@ -52,16 +50,15 @@ async def test_partner_days(seed: int, stack: RunningStack, tmp_path: Path) -> N
     stack.call("db", "audit")
 
 
-async def kill_at_random(home: Home, random: Random, struck: Counter[str]) -> None:
-    """Kill -9 each process several times, in an order and at moments that are drawn; its supervisor replaces it."""
-    for _ in range(ROUNDS):
-        for role in random.sample(ROLES, len(ROLES)):
-            await asyncio.sleep(random.uniform(0.5, 6))
-            victim = find(home, role)
-            assert victim
-            send(victim, signal.SIGKILL)
-            struck[role] += 1
-            await wait_until_async(lambda: find(home, role) not in (None, victim), f"another {role}")  # noqa: B023
+async def kill_at_random(home: Home, random: Random, kills: int, seconds: float, struck: Counter[str]) -> None:
+    """Kill -9 some processes, which are drawn, at moments that are drawn; their supervisor replaces them."""
+    for role in random.sample(ROLES, kills):
+        await asyncio.sleep(random.uniform(0, seconds))
+        victim = find(home, role)
+        assert victim
+        send(victim, signal.SIGKILL)
+        struck[role] += 1
+        await wait_until_async(lambda: find(home, role) not in (None, victim), f"another {role}")  # noqa: B023
 
 
 def find(home: Home, role: str) -> Process | None:

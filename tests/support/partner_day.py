@@ -1,7 +1,7 @@
 """A partner's day on a running stack: orders, notifications, reviews, the way back, and what must be so at its end."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -76,14 +76,14 @@ class PartnerDay:
         self.reader: ReleaseReader
         self._secret = secret
 
-    async def run(self) -> None:
+    def steps(self) -> Iterator[Coroutine[Any, Any, None]]:
         """Two versions of each asset, of which the second is reprocessed, rolled back and revoked; then nothing."""
-        await self._all(self._publish, "1", 1)
-        await self._all(self._publish, "2", 2)
-        await self._all(self._publish, "2", 3)
-        await self._all(self._roll_back, "2")
-        await self._all(self._revoke, "2")
-        await self._all(self._unpublish, "1")
+        yield self._all(self._publish, "1", 1)
+        yield self._all(self._publish, "2", 2)
+        yield self._all(self._publish, "2", 3)
+        yield self._all(self._roll_back, "2")
+        yield self._all(self._revoke, "2")
+        yield self._all(self._unpublish, "1")
 
     async def receive(self, received: Received, writer: asyncio.StreamWriter) -> None:
         """Take a notification whose signature is right."""
