@@ -274,12 +274,15 @@ class ReleaseActions:
         return await self.find("release_id", release_id, by.sight)
 
     async def roll_back(self, release_id: str, number: int | None, by: ActionBy) -> ReleaseRow:
-        """Show what an earlier publication of a release showed, by default the one before (P5)."""
+        """Show what an earlier publication of a release showed, by default the one before (P5).
+
+        That is the one before what was shown when it was asked for: a Conflict if another has acted since.
+        """
         reason = _require_reason(by)
         found = await self.find("release_id", release_id, by.sight)
         owner = None if by.sight == ALL_PLATFORMS else by.sight
         collection, item = found["collection"], found["item_id"]
-        wanted = ItemAction("rollback", collection, item, by.actor, reason, owner, number)
+        wanted = ItemAction("rollback", collection, item, by.actor, reason, owner, number, found["number"])
         await self._items.act(wanted, lambda connection: connection.execute(CORRELATE, [by.correlation_id]))
         return await self.find("release_id", release_id, by.sight)
 

@@ -61,7 +61,7 @@ class Model:
         if status in ("processing", "review"):
             if how == "overwrite":
                 return "next"
-            if how == "reprocess" or not same:
+            if not same:
                 return "processing" if status == "processing" else "different"
             return "same"
         if status == "approved" and how != "reprocess":

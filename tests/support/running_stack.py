@@ -3,8 +3,6 @@
 import json
 import os
 import shutil
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -16,6 +14,7 @@ import psycopg
 
 from anabranch.client import Client
 from anabranch.errors import Unavailable
+from tests.support.warm import run_warm
 
 __all__ = ["RunningStack", "run_stack", "wait_until"]
 
@@ -32,8 +31,7 @@ class RunningStack:
 
     def call(self, *arguments: str) -> str:
         """What a command prints."""
-        command = [sys.executable, "-m", "anabranch", *arguments]
-        done = subprocess.run(command, env=self._environment, capture_output=True, text=True, check=False, timeout=300)
+        done = run_warm(*arguments, env=self._environment)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 

@@ -83,13 +83,19 @@ class Assets:
     async def find(self, collection: str, item: str) -> Rasters:
         """The published rasters of an item, data first."""
         at, known = self._known.get((self._platform, collection, item), (0.0, Rasters({})))
-        if time.monotonic() - at < FRESH_SECONDS and await self._catalog.sees(collection):
+        fresh = time.monotonic() - at < FRESH_SECONDS and await self._catalog.sees(collection)
+        if fresh and await self._shows(f"{collection}/{item}", known):
             return known
         (found,) = await self.read([await self._catalog.item(collection, item)])
         if len(self._known) >= MAX_CACHED_ITEMS:
             self._known.clear()
         self._known[self._platform, collection, item] = time.monotonic(), found
         return found
+
+    async def _shows(self, key: str, rasters: Rasters) -> bool:
+        """Whether an item still shows these: what was withdrawn or replaced is not drawn from the cache (P6)."""
+        files = FilesByItem(await self._published.find_all(set(rasters.addresses.values()))).find(key)
+        return all(address in files for address in rasters.addresses.values())
 
     async def read(self, items: Sequence[Mapping[str, Any]]) -> list[Rasters]:  # STAC's own shape
         """The published rasters of each of these items of the catalog, data first."""

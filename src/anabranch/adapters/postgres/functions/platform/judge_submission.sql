@@ -11,7 +11,7 @@ create function app.judge_submission(
            when f.deleted then 'deleted'
            when v.revision is null then case when f.unresolved then 'unresolved' else 'create' end
            when v.open and _overwrite and not _reprocess then 'next'
-           when v.open and (_reprocess or v.order_hash <> _order_hash)
+           when v.open and v.order_hash <> _order_hash
                 then case when v.processing_status = 'completed' then 'different' else 'processing' end
            when v.open then 'same'
            when v.approval_status = 'approved' and v.processing_status = 'completed' and not _reprocess then case
