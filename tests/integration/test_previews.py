@@ -34,7 +34,7 @@ POINTS: dict[str, Any] = {
 
 @pytest.fixture
 async def stack(catalog_url: str, tmp_path: Path) -> AsyncIterator[Stack]:
-    folder = tmp_path / "bronze" / "in"
+    folder = tmp_path / "bronze" / "ddh"
     folder.mkdir(parents=True)
     make_raster(folder / "a.tif", hills())
     make_raster(folder / "b.tif", hills())
@@ -72,7 +72,7 @@ async def api(stack: Stack, catalog_url: str, tmp_path: Path) -> AsyncIterator[R
 
 def order(source: str, **more: Any) -> PlatformOrder:
     refs: dict[str, str | int] = {"dataset_id": 1, "resource_id": source, "version_id": "1"}
-    return PlatformOrder(platform="ddh", refs=refs, source=f"bronze://in/{source}", title="Ours", **more)
+    return PlatformOrder(platform="ddh", refs=refs, source=f"bronze://ddh/{source}", title="Ours", **more)
 
 
 async def processed(stack: Stack, *orders: PlatformOrder) -> list[Accepted]:
@@ -130,7 +130,7 @@ def check_preview(preview: dict[str, Any], accepted: Accepted) -> dict[str, Any]
     named = (preview["release_id"], preview["job_id"], preview["collection"])
     assert named == (accepted.release_id, accepted.job_id, "ddh-raster")
     assert (shown["item"]["properties"]["title"], shown["item"]["type"]) == ("Ours", "Feature")
-    assert preview["report"]["source"]["address"].startswith("bronze://in/")
+    assert preview["report"]["source"]["address"].startswith("bronze://ddh/")
     assert [warning["code"] for warning in preview["warnings"]] == ["raster.no_time"]
     return dict(shown)
 

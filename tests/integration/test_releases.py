@@ -59,6 +59,14 @@ drop table app.published_revisions, app.audit, app.requests, app.revisions, app.
     app.platforms cascade;
 drop type app.processing_status, app.approval_status, app.clearance, app.approval_policy cascade;
 """
+UNDO_LISTS = """
+drop table app.asset_refs cascade;
+drop index app.releases_asset, app.revisions_status;
+alter table app.revisions drop column statuses cascade;
+create index assets_refs on app.assets using gin (refs jsonb_path_ops);
+create index revisions_review on app.revisions (platform, made_at)
+    where processing_status = 'completed' and approval_status = 'pending_review';
+"""
 UNDO_FAIR_SHARE = """
     drop index app.lanes_claimable, app.lanes_open, app.lanes_held, app.lanes_root;
     alter table app.lanes drop owner, drop root, drop place;
@@ -343,10 +351,10 @@ async def test_o4_s1_a_platform_of_an_older_database_reads_the_uploads_that_its_
     for scope in ("ddh", "globex", "default"):
         given: Json = {"source": f"bronze://uploads/{sha256}/{scope}.tif", "sidecars": [f"bronze://in/{scope}.tfw"]}
         await engine.submit(fan_out(1), scope=scope, files=[given])
-    run(database_url, UNDO_SOURCES, Role.OWNER)
-    run(database_url, "delete from app.migrations where name >= '0032'")
+    run(database_url, UNDO_LISTS + UNDO_SOURCES, Role.OWNER)
+    run(database_url, "delete from app.migrations where name >= '0033'")
     run(database_url, "update app.deployment set release = 101, functions_checksum = 'of release 101'")
-    assert migrate(database_url).migrations == ("0032_sources",)
+    assert migrate(database_url).migrations == ("0033_sources", "0034_release_lists")
     assert check(database_url) == []
 
     named = run(database_url, "select platform, key from app.former_uploads order by 1", Role.OWNER)
