@@ -235,7 +235,7 @@ def test_tn13_the_address_holds_the_item_and_the_view(visited: Visit, browser: B
     page.go_forward()
     expect(page.locator("#facts h2")).to_have_text("photo")
     page.keyboard.press("Escape")
-    assert "item=" not in page.url
+    expect(page).not_to_have_url(re.compile("item="))
     page.go_back()
     expect(page.locator("#facts h2")).to_have_text("photo")
     page.goto(shared.replace("item=classes", "item=gone"))

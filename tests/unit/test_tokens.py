@@ -329,7 +329,7 @@ async def test_an_issuer_that_never_answered_is_no_fault_of_the_caller(issuer: L
     ("published", "said"),
     [
         ({"issuer": "https://login.example/{tenantid}/v2.0"}, "its issuer is"),
-        ({"jwks_uri": "http://169.254.169.254/keys"}, "not a public one"),
+        ({"jwks_uri": "http://169.254.169.254/keys"}, "link-local"),
         ({"jwks_uri": "http://keys.example/keys"}, "https"),
         ({"jwks_uri": None}, "jwks_uri"),
     ],
