@@ -36,18 +36,7 @@ if TYPE_CHECKING:
         ValidationError,
     )
     from anabranch.workflows.inputs import Input
-    from anabranch.workflows.python import (
-        choose,
-        end,
-        expr,
-        fan_in,
-        gate,
-        item,
-        task,
-        wait,
-        workflow,
-        workflow_named,
-    )
+    from anabranch.workflows.python import choose, end, expr, fan_in, gate, item, task, wait, workflow, workflow_named
     from anabranch.workflows.stages import Job, JobBase, JobDeclaration, TaskSpec, register_job
     from anabranch.workflows.work import Retry
 

@@ -9,15 +9,7 @@ import structlog
 from anabranch.adapters.postgres.store.inspection import Inspection
 from anabranch.adapters.postgres.store.reads import PostgresReads
 from anabranch.adapters.postgres.store.vitals import PostgresVitals
-from anabranch.app import (
-    READ_CONNECTIONS,
-    joined,
-    load_registry,
-    open_results,
-    open_store,
-    open_tiers,
-    open_webhooks,
-)
+from anabranch.app import READ_CONNECTIONS, joined, load_registry, open_results, open_store, open_tiers, open_webhooks
 from anabranch.contract.workflows import Refusal, Reloaded
 from anabranch.drafts import Drafts
 from anabranch.engine.advancing.advancer import Advancer

@@ -5,15 +5,7 @@ import pickle
 import pytest
 
 from anabranch.canonical import Json
-from anabranch.workflows.expressions import (
-    ExpressionError,
-    Missing,
-    Reference,
-    evaluate,
-    parse,
-    references,
-    walk,
-)
+from anabranch.workflows.expressions import ExpressionError, Missing, Reference, evaluate, parse, references, walk
 
 DATA: dict[str, Json] = {
     "inputs": {"n": 5, "half": 0.5, "name": "Île", "list": [1, "a", None], "none": None, "yes": True, "odd key": 1},

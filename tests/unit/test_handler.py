@@ -5,15 +5,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pydantic import BaseModel
 
-from anabranch import (
-    Context,
-    ContractViolationError,
-    DefinitionError,
-    HandlerResult,
-    Retry,
-    Transient,
-    handler,
-)
+from anabranch import Context, ContractViolationError, DefinitionError, HandlerResult, Retry, Transient, handler
 from anabranch.canonical import Json
 from anabranch.contract.workflows import HandlerRetry
 from anabranch.engine.worker.handler import call_handler, check_result, describe_handler, handlers_in

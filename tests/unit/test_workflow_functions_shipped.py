@@ -34,13 +34,7 @@ from anabranch.plugins.stac.ingest.handlers import load_items, read_items, valid
 from anabranch.plugins.storage.handlers import list_files, stage
 from anabranch.plugins.storage.inventory import analyse_files, total_inventory
 from anabranch.plugins.storage.sync.handlers import compare_content, compare_folder, report_sync
-from anabranch.plugins.vector.collections.handlers import (
-    check_files,
-    clean_file,
-    finish_file,
-    plan_files,
-    refuse_files,
-)
+from anabranch.plugins.vector.collections.handlers import check_files, clean_file, finish_file, plan_files, refuse_files
 from anabranch.plugins.vector.exports.handlers import export_layer, show_layer
 from anabranch.plugins.vector.handlers import load_chunk
 from anabranch.plugins.zonal.handlers import finish, measure, plan

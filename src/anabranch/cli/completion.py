@@ -3,10 +3,7 @@
 from typing import Annotated, Any, Literal
 
 import typer
-from typer.completion import (  # type: ignore[attr-defined]  # typer's own options use the same
-    completion_init,
-    get_completion_script,
-)
+from typer.completion import completion_init, get_completion_script  # type: ignore[attr-defined]  # typer's own options use the same
 
 from anabranch.cli.terminal.output import print_line
 

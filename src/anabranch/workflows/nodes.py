@@ -16,17 +16,7 @@ from anabranch.workflows.edges import Branch
 from anabranch.workflows.expressions import Condition, Template, parse_condition, read_template
 from anabranch.workflows.inputs import Input, read_answer
 from anabranch.workflows.mistakes import refuse
-from anabranch.workflows.rules import (
-    DECLARED,
-    FILLED,
-    MAX_TASKS,
-    Check,
-    Model,
-    Whole,
-    declared,
-    declared_keys,
-    filled,
-)
+from anabranch.workflows.rules import DECLARED, FILLED, MAX_TASKS, Check, Model, Whole, declared, declared_keys, filled
 from anabranch.workflows.work import HandlerWork, Mapped, Text, Time, WorkflowWork
 
 __all__ = [

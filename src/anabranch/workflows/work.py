@@ -15,17 +15,7 @@ from anabranch.canonical import Json, JsonObject
 from anabranch.workflows import values
 from anabranch.workflows.expressions import Template, read_template
 from anabranch.workflows.mistakes import refuse
-from anabranch.workflows.rules import (
-    DECLARED,
-    MAX_ATTEMPTS,
-    PRIORITIES,
-    Check,
-    Model,
-    Seconds,
-    Whole,
-    declared,
-    filled,
-)
+from anabranch.workflows.rules import DECLARED, MAX_ATTEMPTS, PRIORITIES, Check, Model, Seconds, Whole, declared, filled
 
 __all__ = [
     "DEFAULT_QUEUE",

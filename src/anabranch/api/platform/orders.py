@@ -16,12 +16,7 @@ from anabranch.api.deps import CurrentCaller, CurrentGateway, CurrentLimits, Cur
 from anabranch.api.openapi.declare import BODY_CODES, SUBMIT_CODES, Responses, body, keyed, problems
 from anabranch.api.paths import PlatformId
 from anabranch.api.platform.callers import act_as, visible_platform
-from anabranch.api.platform.requests import (
-    AnyId,
-    DryRunQuery,
-    ReleaseId,
-    RequestsQuery,
-)
+from anabranch.api.platform.requests import AnyId, DryRunQuery, ReleaseId, RequestsQuery
 from anabranch.api.requests.body import JsonBody, check_body
 from anabranch.api.submission import REPLAYED_HEADER, accept_order
 from anabranch.canonical import JsonObject, canonical, sha256

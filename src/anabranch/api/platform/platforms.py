@@ -10,12 +10,7 @@ from anabranch.api.deps import CurrentCaller, CurrentGateway, needs
 from anabranch.api.openapi.declare import problems, takes
 from anabranch.api.paths import PlatformId
 from anabranch.api.platform.callers import act_as, visible_platform
-from anabranch.api.platform.requests import (
-    AssetId,
-    AuditQuery,
-    PlatformRequest,
-    ReasonRequest,
-)
+from anabranch.api.platform.requests import AssetId, AuditQuery, PlatformRequest, ReasonRequest
 from anabranch.api.requests.body import JsonBody, check_body
 from anabranch.contract.answer import Page
 from anabranch.contract.platform import AuditEntry, Platform, Release

@@ -10,15 +10,7 @@ from anabranch.cli.jobs.follow import follow, print_end
 from anabranch.cli.jobs.parameters import read_parameters
 from anabranch.cli.jobs.uploads import Uploads
 from anabranch.cli.terminal.options import After, JobId, Json, ParameterList, ParametersFile, Timeout
-from anabranch.cli.terminal.output import (
-    age,
-    cut,
-    note,
-    print_json,
-    print_line,
-    print_result,
-    print_table,
-)
+from anabranch.cli.terminal.output import age, cut, note, print_json, print_line, print_result, print_table
 from anabranch.client import Client, Retry
 from anabranch.errors import Conflict, InputError
 

@@ -12,15 +12,7 @@ from anabranch.workflows.nodes import FanOutNode, TaskNode, WorkflowNode
 from anabranch.workflows.python.places import find_place, mistake_here
 from anabranch.workflows.python.signature import read_fields
 from anabranch.workflows.python.symbols import Symbol, expression_of, item
-from anabranch.workflows.python.tracing import (
-    Branch,
-    Trace,
-    TracedNode,
-    adopt,
-    current_trace,
-    nodes_in,
-    references_in,
-)
+from anabranch.workflows.python.tracing import Branch, Trace, TracedNode, adopt, current_trace, nodes_in, references_in
 from anabranch.workflows.rules import declared_keys
 from anabranch.workflows.work import Handler, HandlerWork, Retry, WorkflowWork
 

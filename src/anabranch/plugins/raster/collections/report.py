@@ -6,13 +6,7 @@ from itertools import chain, islice
 from anabranch.engine.worker.context import Context
 from anabranch.errors import Permanent
 from anabranch.plugins.raster.collections.compare import compare_facts
-from anabranch.plugins.raster.collections.models import (
-    Comparison,
-    FileReport,
-    Odd,
-    SetReport,
-    summarize_warnings,
-)
+from anabranch.plugins.raster.collections.models import Comparison, FileReport, Odd, SetReport, summarize_warnings
 from anabranch.plugins.raster.item.publication import put_output
 from anabranch.plugins.raster.models import Notice
 from anabranch.plugins.raster.settings import RasterSettings
