@@ -18,7 +18,7 @@ from anabranch.release_actions import ActionBy
 from tests.support.rasters import hills, make_raster
 from tests.support.serving import Served, make_key, serve_api
 from tests.support.stack import Stack, open_stack
-from tests.support.waiting import PATIENCE_SECONDS
+from tests.support.waiting import PATIENCE_SECONDS, wait_until_async
 
 pytestmark = pytest.mark.postgres
 
@@ -120,7 +120,10 @@ async def test_p6_a_reviewer_sees_rasters_with_their_tiles_until_they_are_decide
             answer = api.get(gone)
             assert (answer.status_code, answer.json()["code"]) == (404, "preview.not_found"), gone
         await stack.wait(str(accepted.job_id))
-        assert api.get(published).status_code == (200 if approved else 404)
+        if approved:  # a new collection is visible within a second
+            await wait_until_async(lambda: api.get(published).status_code == 200, "the item")
+        else:
+            assert api.get(published).status_code == 404
         assert api.get(tile).status_code == 404
 
 

@@ -19,7 +19,7 @@ from anabranch.errors import AnabranchError, Unavailable
 if TYPE_CHECKING:
     from anabranch.canonical import Json
 
-__all__ = ["BulkAnswer", "job_body", "retry_while_unavailable", "submit", "submit_many", "upload", "wait"]
+__all__ = ["BulkAnswer", "fresh_key", "job_body", "retry_while_unavailable", "submit", "submit_many", "upload", "wait"]
 
 Answer = TypeVar("Answer")
 FIRST_PAUSE_SECONDS = 0.05
@@ -31,7 +31,8 @@ BATCH_LINES = 500
 BATCH_BYTES = 1_000_000
 
 
-def _fresh_key() -> str:
+def fresh_key() -> str:
+    """A new idempotency key."""
     return os.urandom(16).hex()
 
 
@@ -58,7 +59,7 @@ class _Batch:
 
     first: int
     lines: Sequence[bytes]
-    key: str = field(default_factory=_fresh_key)
+    key: str = field(default_factory=fresh_key)
     answers: dict[int, BulkAnswer] = field(default_factory=dict)
     error: AnabranchError | None = None
 
@@ -126,7 +127,7 @@ def submit(
         workflow, parameters, priority=priority, labels=labels, correlation_id=correlation_id, callbacks=callbacks
     )
     body = encode_body({**given, "rerun": rerun})
-    key = _fresh_key() if idempotency_key is None else idempotency_key
+    key = fresh_key() if idempotency_key is None else idempotency_key
     call = Call(partial(read, SubmittedJob), "POST", "/api/jobs", body=body, key=key)
     return retry_while_unavailable(lambda: call)
 

@@ -1,12 +1,15 @@
 """Work orders of partner systems, their releases, and decisions on them."""
 
 from collections.abc import AsyncIterator, Iterator, Mapping
+from functools import partial
 from types import NoneType
 from typing import TYPE_CHECKING
 
-from anabranch.client.paths import any_segment
+from anabranch.client.calls import Call, Steps
+from anabranch.client.operations import fresh_key, retry_while_unavailable
+from anabranch.client.paths import any_segment, encode_body
 from anabranch.client.requests import AsyncRequests, Requests
-from anabranch.contract.answer import Page
+from anabranch.contract.answer import Page, read
 from anabranch.contract.platform import Accepted, AuditEntry, Decision, Platform, Release, WorkOrder
 from anabranch.contract.previews import Preview
 
@@ -21,13 +24,33 @@ def release_path(release_id: str, action: str) -> str:
     return f"/api/platform/releases/{any_segment(release_id)}/{action}"
 
 
+def submit_order(
+    order: "Mapping[str, Json]", shape: str | None, *, dry_run: bool, idempotency_key: str | None
+) -> Steps[Accepted]:
+    """Submit a work order, with one idempotency key for all attempts."""
+    path = f"/api/platform/{any_segment(shape)}/submit" if shape else "/api/platform/submit"
+    key = fresh_key() if idempotency_key is None else idempotency_key
+    query = {"dry_run": dry_run}
+    call = Call(partial(read, Accepted), "POST", path, body=encode_body(dict(order)), query=query, key=key)
+    return retry_while_unavailable(lambda: call)
+
+
 class Platforms(Requests):
     """Requests of partner systems."""
 
-    def submit(self, order: "Mapping[str, Json]", *, shape: str | None = None, dry_run: bool = False) -> Accepted:
-        """Submit a work order; `shape` is the platform whose own shape it has. The same order is the same release."""
-        path = f"/api/platform/{any_segment(shape)}/submit" if shape else "/api/platform/submit"
-        return self._send(Accepted, "POST", path, dict(order), dry_run=dry_run)
+    def submit(
+        self,
+        order: "Mapping[str, Json]",
+        *,
+        shape: str | None = None,
+        dry_run: bool = False,
+        idempotency_key: str | None = None,
+    ) -> Accepted:
+        """Submit a work order; `shape` is the platform whose own shape it has. The same order is the same release.
+
+        It is retried while the server is unavailable, with one idempotency key: it is accepted once.
+        """
+        return self._run(submit_order(order, shape, dry_run=dry_run, idempotency_key=idempotency_key))
 
     def status(self, name: str) -> Release:
         """The release of a request, an asset, a release or a job, by its id."""
@@ -133,10 +156,19 @@ class Platforms(Requests):
 class AsyncPlatforms(AsyncRequests):
     """The same, awaited."""
 
-    async def submit(self, order: "Mapping[str, Json]", *, shape: str | None = None, dry_run: bool = False) -> Accepted:
-        """Submit a work order; `shape` is the platform whose own shape it has. The same order is the same release."""
-        path = f"/api/platform/{any_segment(shape)}/submit" if shape else "/api/platform/submit"
-        return await self._send(Accepted, "POST", path, dict(order), dry_run=dry_run)
+    async def submit(
+        self,
+        order: "Mapping[str, Json]",
+        *,
+        shape: str | None = None,
+        dry_run: bool = False,
+        idempotency_key: str | None = None,
+    ) -> Accepted:
+        """Submit a work order; `shape` is the platform whose own shape it has. The same order is the same release.
+
+        It is retried while the server is unavailable, with one idempotency key: it is accepted once.
+        """
+        return await self._run(submit_order(order, shape, dry_run=dry_run, idempotency_key=idempotency_key))
 
     async def status(self, name: str) -> Release:
         """The release of a request, an asset, a release or a job, by its id."""
