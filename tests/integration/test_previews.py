@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,10 @@ class Reviewing:
 
     def get(self, path: str, who: str = "reviewer") -> httpx.Response:
         return self.client.get(path, headers={"Authorization": f"Bearer {self.keys[who]}"})
+
+    def has(self, path: str) -> bool:
+        """Whether something is there."""
+        return self.get(path).status_code == 200
 
     def codes(self, path: str) -> list[str]:
         """What others are answered."""
@@ -121,7 +126,7 @@ async def test_p6_a_reviewer_sees_rasters_with_their_tiles_until_they_are_decide
             assert (answer.status_code, answer.json()["code"]) == (404, "preview.not_found"), gone
         await stack.wait(str(accepted.job_id))
         if approved:  # a new collection is visible within a second
-            await wait_until_async(lambda: api.get(published).status_code == 200, "the item")
+            await wait_until_async(partial(api.has, published), "the item")
         else:
             assert api.get(published).status_code == 404
         assert api.get(tile).status_code == 404
