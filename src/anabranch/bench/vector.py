@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from anabranch.bench.measure import Bench, make_token
+from anabranch.canonical import JsonObject
 from anabranch.errors import Unavailable
 
 if TYPE_CHECKING:
@@ -136,7 +137,8 @@ async def _publish(bench: Bench, file: Path) -> float:
     key = f"{platform}/{file.name}"
     await asyncio.to_thread(bench.storage.tier("bronze").upload, key, file)
     table = platform.replace("-", "_")
-    return await bench.run(WORKFLOW, {"source": f"bronze://{key}", "table": table}, platform)
+    parameters: JsonObject = {"source": f"bronze://{key}", "table": table, "collection": platform}
+    return await bench.run(WORKFLOW, parameters, platform)
 
 
 def _run_ogr2ogr(program: str, url: str, file: Path) -> float:
