@@ -74,6 +74,13 @@ async def test_p6_all_items_of_a_release_come_and_go_together(stack: Stack, cata
     public = "select distinct public from app.publication_keys where kind = 'item'"
     assert rows(catalog_url, public) == [{"public": True}]
 
+    other = next(item for item in rows(catalog_url, ITEMS) if item["id"] != shown["item_id"])
+    at: dict[str, Json] = {"collection": other["collection"], "item_id": other["id"]}
+    said = Order("process_raster", {"source": "bronze://ddh/b.tif", **at}, scope="ddh", by="ann", correlation_id="t")
+    done = await stack.wait((await stack.gateway.submit(said)).job_id)
+    assert done.job.error
+    assert done.job.error.code == "publication.release"
+
     await releases.clear(made.release_id, "internal", BEN)
     assert rows(catalog_url, public) == [{"public": False}]
     await releases.revoke(made.release_id, ANN)
@@ -103,6 +110,13 @@ async def test_p6_what_was_revoked_stays_gone(stack: Stack, catalog_url: str) ->
         "publication_file", publication=first, file="thumbnail.png", platform=None
     )
     assert file["gone"]
+    first_file = f"select tier, key from app.published_files where publication = '{first}' and name like '%.tif'"
+    (cog,) = rows(catalog_url, first_file)
+    source = f"{cog['tier']}://{cog['key']}"
+    said = Order("process_raster", {"source": source, "collection": "mine"}, scope="ddh", by="ann", correlation_id="t")
+    done = await stack.wait((await stack.gateway.submit(said)).job_id)
+    assert done.job.error
+    assert done.job.error.code == "storage.not_readable"
 
 
 async def test_p4_the_gate_and_the_retries_of_a_release_are_the_releases(stack: Stack, bronze: Path) -> None:
@@ -195,6 +209,7 @@ async def test_the_limit_of_unresolved_releases_holds_and_an_overwrite_needs_no_
     orders = [order().model_copy(update={"refs": {"dataset_id": n, "resource_id": 1}}) for n in range(6)]
     answers = await asyncio.gather(*(releases.submit(one, ANN) for one in orders), return_exceptions=True)
     (made,) = (one for one in answers if not isinstance(one, BaseException))
+    assert [one.code for one in answers if isinstance(one, Conflict)] == ["platform.full"] * 5
     taken = orders[answers.index(made)]
     assert (await releases.submit(taken.model_copy(update={"overwrite": True}), ANN)).verdict == "next"
 

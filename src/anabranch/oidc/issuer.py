@@ -21,6 +21,7 @@ __all__ = ["Issuer", "fetch_keys"]
 log = structlog.get_logger()
 
 FRESH_SECONDS = 600.0  # a key that the issuer withdraws is refused after that
+MAX_STALE_SECONDS = 86_400.0
 RETRY_SECONDS = 10.0  # between two fetches, whatever tokens say
 FETCH_SECONDS = 5.0
 MAX_BYTES = 256 * 1024
@@ -65,7 +66,7 @@ class PublishedKeys(BaseModel):
 
 
 async def fetch_keys(issuer: str, algorithms: Collection[str]) -> Mapping[KeyName, PyJWK]:
-    """The keys that the issuer publishes now, by id and algorithm; Unavailable if there is none to use."""
+    """The keys that the issuer publishes now, by id and algorithm."""
     host = urlsplit(issuer).hostname or ""  # the operator's choice, so it may be private
     place = _read_target(f"{issuer.rstrip('/')}/.well-known/openid-configuration", host)
     found = await _read(Discovery, place)
@@ -75,22 +76,19 @@ async def fetch_keys(issuer: str, algorithms: Collection[str]) -> Mapping[KeyNam
     if keys_place.scheme != "https" and keys_place.authority != place.authority:
         raise _unusable(f"its jwks_uri leads to {keys_place.authority}, and must begin with https://")
     published = await _read(PublishedKeys, keys_place)
-    keys = {
+    return {
         (key.kid, name): usable
         for key in published.keys
         for name in key.list_algorithms()
         if key.kid and name in algorithms and (usable := _load(key, name))
     }
-    if not keys:
-        raise _unusable(f"{issuer} publishes no key for {', '.join(algorithms)}")
-    return keys
 
 
 class Issuer:
     """The keys of an issuer, for one process.
 
     A token that names an unknown key causes a fetch, but tokens can't cause more than one in ten seconds (S7). While
-    the issuer can't be reached, the keys that are known go on being used.
+    the issuer can't be reached, the keys that are known go on being used, for a day.
     """
 
     def __init__(self, url: str, algorithms: Collection[str], now: Callable[[], float] = time.monotonic) -> None:
@@ -103,13 +101,15 @@ class Issuer:
 
     async def find(self, kid: str, algorithm: str) -> PyJWK | None:
         """The key of this id, for an algorithm; Unavailable if the issuer could not be asked yet."""
+        if self._now() - self._fetched_at >= MAX_STALE_SECONDS:
+            self._keys = {}
         found = self._keys.get((kid, algorithm))
         if found is None or self._now() - self._fetched_at >= FRESH_SECONDS:
             self._begin_fetch()
         if found is None and self._fetching:
             await asyncio.wait([self._fetching])  # shared: a caller that leaves ends it for nobody
             found = self._keys.get((kid, algorithm))
-        if not self._keys:
+        if not self._keys and self._problem:
             raise Unavailable(
                 "auth.unavailable",
                 "the keys of the issuer can't be fetched now",

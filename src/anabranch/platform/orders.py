@@ -51,6 +51,12 @@ class PlatformOrder(StrictModel):
         return self
 
     @property
+    def identity(self) -> JsonObject:
+        """All that it says, for a hash: with the secret itself, which JSON would hide."""
+        secret = self.callback_secret.get_secret_value() if self.callback_secret else None
+        return {**self.model_dump(mode="json"), "callback_secret": secret}
+
+    @property
     def body(self) -> JsonObject:
         """The order as it is stored: a callback is stored as one (S5)."""
         kept = {name for name in type(self).model_fields if not name.startswith("callback_")}

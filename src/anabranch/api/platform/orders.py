@@ -70,7 +70,7 @@ class OrderCall:
 
     async def submit(self, order: PlatformOrder, again: str | None = None, *, dry_run: bool = False) -> Accepted:
         """Accept an order, and answer 200 where nothing was made. `again`: the release whose last order it is."""
-        key = self._named({"resubmit": again} if again else {"order": order.model_dump(mode="json")})
+        key = self._named({"resubmit": again} if again else order.identity)
         try:
             accepted, replayed = await self._submit(order, key, dry_run=dry_run, again=again is not None)
         except InvalidOrder as error:
@@ -182,7 +182,8 @@ async def resubmit_release(release_id: ReleaseId, call: CurrentOrderCall) -> Acc
     orders = await platforms.requests(visible_platform(call.caller), limit=1, release_id=release_id)
     if not orders:
         raise NotFound("release.not_found", f"there is no release {release_id!r}")
-    return await call.submit(PlatformOrder.model_validate(orders[0][1].body), release_id)
+    order = PlatformOrder.model_validate({**orders[0][1].body, "overwrite": False, "reprocess": False})
+    return await call.submit(order, release_id)
 
 
 @router.get("/platform/requests", dependencies=[needs(Scope.READ)], responses=problems())

@@ -13,7 +13,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from anabranch.access import ANONYMOUS, LOCAL, Principal, holds_key, is_address, is_loopback
+from anabranch.access import ANONYMOUS, KEY, LOCAL, Principal, holds_key, is_address, is_loopback
 from anabranch.api.answers.errors import for_anonymous, respond
 from anabranch.api.security.authentication import Authenticator
 from anabranch.api.security.hang_guard import HangGuard, database_silent
@@ -219,10 +219,11 @@ def _refuse_misplaced_key(scope: Scope) -> None:
             "the URL contains a key or a token",
             remedy="Send it as `Authorization: Bearer …`, and revoke this one: URLs are not secret.",
         )
-    if found := [name for name, value in Headers(scope=scope).items() if name != "authorization" and holds_key(value)]:
+    # Tokens of others are none of ours: gateways and cookies of a parent domain bring them.
+    if found := [name for name, value in Headers(scope=scope).items() if name != "authorization" and KEY.search(value)]:
         raise InputError(
             "auth.misplaced",
-            f"the header {found[0]} contains a key or a token",
+            f"the header {found[0]} contains a key",
             remedy="Send it as `Authorization: Bearer …`.",
         )
 

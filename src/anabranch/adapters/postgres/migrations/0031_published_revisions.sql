@@ -17,8 +17,8 @@ create policy own on app.published_revisions using (current_setting('anabranch.p
 
 select set_config('anabranch.platform', '*', true);
 with recursive line(publication, parent, job_id) as (
-    select p.id, j.parent, j.job_id
-      from app.publications p join app.jobs j on j.job_id = p.job_id
+    select p.id, j.parent, p.job_id  -- jobs are purged, and their ids stay
+      from app.publications p left join app.jobs j on j.job_id = p.job_id
      where p.kind = 'item' and p.source = p.id and exists (select from app.revisions)
     union all
     select l.publication, j.parent, j.job_id from line l join app.jobs j on j.id = l.parent)

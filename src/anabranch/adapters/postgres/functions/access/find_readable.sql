@@ -30,6 +30,7 @@ begin
                                            where f.tier = _tier and f.key = any(_keys))
                              and (c.source = p.id or exists (
                                   select from app.former_publications x where x.publication = p.id))
+                             and not app.is_revoked(p.id)
                              and app.sees(_platform, split_part(k.key, '/', 1), k.public)
                            union all
                           select 'bronze://' || u.key, null, true from app.former_uploads u

@@ -11,7 +11,10 @@ begin
     select a.* into _a from app.assets a where a.asset_id = _asset_id for update;
     if not found then
         return 'missing';
-    elsif (_a.deleted_at is not null) = _deleted then
+    end if;
+    -- A publication locks its release: none of them is under way from here on.
+    perform from app.releases x where x.asset_id = _asset_id order by x.release_id for no key update;
+    if (_a.deleted_at is not null) = _deleted then
         return 'same';
     elsif _deleted and exists (select from app.release_details r where r.asset_id = _asset_id and r.number is not null) then
         return 'shown';

@@ -8,7 +8,7 @@ begin
     if _most is null then
         return false;
     end if;
-    perform from app.platforms p where p.id = _platform for update;
+    perform from app.platforms p where p.id = _platform for no key update;
     return _most <= (select count(distinct v.release_id) from app.revisions v
                       where v.platform = _platform and v.approval_status = 'pending_review' and v.processing_status <> 'failed'
                         and v.release_id <> _but_release);

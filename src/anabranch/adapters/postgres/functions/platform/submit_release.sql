@@ -7,7 +7,8 @@
 -- platform has as many unresolved releases as it may have), `owner` (the collection is another's), `clearance` (an order does
 -- not let more people read what is there). _dry_run: nothing is written. Without a verdict that makes something, request and
 -- job are those before, if any; the callbacks of the job are theirs, too, and those that are new to it are called at once for
--- what has happened. again: the callbacks of the revision before are those of the next one. The same key is the same answer,
+-- what has happened. again: the callbacks of the revision before are those of
+-- the next one, and its clearance stays. The same key is the same answer,
 -- `replayed`; the verdict `taken`: the key belongs to another request (E15).
 create function app.submit_release(_session bigint, _workflows jsonb, _submissions jsonb, _order jsonb, _dry_run boolean)
 returns table (
@@ -26,6 +27,9 @@ begin
         platform text, asset_id text, release_id text, refs jsonb, version text, data_type text, collection text, item_id text,
         title text, description text, tags text[], clearance app.clearance, approval_required boolean, order_hash text,
         overwrite boolean, reprocess boolean, again boolean, body jsonb, actor text, correlation_id text);
+    if _o.again then
+        _o.clearance := null;  -- it may have been changed since
+    end if;
     perform app.see(_o.platform);
     select k.* into _key from jsonb_to_record(_order->'key') k(scope text, text text, request text, keep interval);
     rights := '{}';

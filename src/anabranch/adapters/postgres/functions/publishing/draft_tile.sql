@@ -14,8 +14,8 @@ begin
           from (select t.gid, (to_jsonb(t) - 'gid' - 'geom')::text as properties, public.st_asmvtgeom(
                            public.st_transform(t.geom, 3857), public.st_tileenvelope($2, $3, $4), 4096, 64) as geom
                   from (%s) t
-                 where t.geom operator(public.&&) public.st_transform(
-                           public.st_tileenvelope($2, $3, $4, margin => 64.0 / 4096), 4326)
+                 where t.geom operator(public.&&) public.st_transform(public.st_intersection(  -- none of it is behind 180°
+                           public.st_tileenvelope($2, $3, $4, margin => 64.0 / 4096), public.st_tileenvelope(0, 0, 0)), 4326)
                  order by t.gid limit $5) m
          where m.geom is not null$query$, _query) into _tile using _layer, _z, _x, _y, _limit;
     return _tile;

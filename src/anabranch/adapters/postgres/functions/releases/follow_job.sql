@@ -18,7 +18,7 @@ begin
       from app.revisions v join app.releases x using (release_id) where v.job_id = _job.job_id for no key update of v;
     if found then
         if _job.state = 'pending' and _r.processing_status in ('completed', 'failed') then
-            perform app.refuse_retry(_r.asset_id, _r.release_id, _r.replaced, _r.processing_status, _r.approval_status);
+            perform app.refuse_retry(_r.asset_id, _r.release_id, _r.revision, _r.processing_status, _r.approval_status);
         end if;
         _status := case
             when _job.state = 'completed' then 'completed'

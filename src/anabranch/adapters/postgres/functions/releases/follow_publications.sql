@@ -1,8 +1,10 @@
 -- A release decides what its items show. Publications remember the revision that made their content; nothing of a release is
 -- shown before it is approved, where that is required, nor after it was rejected or revoked (P6), nor of a deleted asset:
 -- AN030. An item of a release is published by orders of that release alone, and never goes back to an older revision but by
--- a rollback: AN031. Who may read it follows from its clearance. What happened is in the audit (P7).
-create function app.follow_publications() returns trigger language plpgsql as $$
+-- a rollback: AN031. That holds for all items that a release has shown. Who may read it follows from its clearance. What
+-- happened is in the audit (P7). Its plans are for single items, however many the first publication of a session has.
+create function app.follow_publications() returns trigger language plpgsql
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
 declare
     _before constant text := coalesce(current_setting('anabranch.platform', true), '');
     _bad record;
@@ -22,7 +24,14 @@ begin
                 or a.deleted_at is not null then 'AN030' else 'AN031' end as code
       into _bad
       from made p
-      left join app.releases x on x.collection = split_part(p.key, '/', 1) and x.item_id = split_part(p.key, '/', 2)
+      left join lateral (
+           select x.release_id from app.releases x
+            where x.collection = split_part(p.key, '/', 1) and x.item_id = split_part(p.key, '/', 2)
+            union all
+           (select n.release_id
+              from app.publications b join app.published_revisions n on n.publication = b.id
+             where b.kind = p.kind and b.key = p.key and b.id <> p.id order by b.number desc limit 1)
+            limit 1) x on true
       left join app.published_revisions r on r.publication = p.source
       left join app.revisions v on v.release_id = r.release_id and v.revision = r.revision
       left join app.releases o on o.release_id = r.release_id

@@ -20,7 +20,8 @@ begin
                                and (new.approval_status = 'expired'
                                     or new.approval_status = 'approved' and not old.approval_required))
        else not (old.approval_status = 'pending_review' and new.approval_status in ('approved', 'rejected', 'expired')
-                 or old.approval_status = 'approved' and new.approval_status = 'revoked')
+                 or new.approval_status = 'revoked'
+                    and (old.approval_status = 'approved' or old.approval_status = 'pending_review' and not old.approval_required))
             or new.approval_status = 'approved' and old.processing_status <> 'completed' end) then
         raise exception 'a revision that is % (processing: %) does not become %', old.approval_status, old.processing_status,
             new.approval_status using errcode = 'check_violation';

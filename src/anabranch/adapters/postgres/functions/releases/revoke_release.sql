@@ -1,6 +1,7 @@
 -- Take back the approval of a release: no revision of it is shown any more (P6), and a job that would publish one is cancelled.
--- The caller withdraws the items that it returns in the same transaction. Collections are locked before the job, as a
--- publication does. verdict: `missing`, `not_approved` or `done`.
+-- The caller withdraws the items that it returns in the same transaction, for which the catalog is locked; it is locked
+-- before the job, as a publication does. What is shown without an approval, because none is required and its job has not
+-- ended well, is revoked, too. verdict: `missing`, `not_approved` or `done`.
 create function app.revoke_release(_platform text, _release_id text, _actor text, _reason text, _correlation_id text)
 returns table (verdict text, shown text[]) language plpgsql as $$
 declare
@@ -9,12 +10,12 @@ declare
 begin
     perform app.assert_read_committed();
     perform app.see(_platform);
-    perform app.lock_collection(c.collection)
-       from (select distinct split_part(k.key, '/', 1) as collection from app.release_keys(_release_id) k order by 1) c;
+    perform app.lock_catalog();
     perform from app.publication_keys k
       where k.kind = 'item' and k.key in (select r.key from app.release_keys(_release_id) r) order by k.key for update;
     perform from app.jobs j
-      where j.job_id in (select v.job_id from app.revisions v where v.release_id = _release_id and v.approval_status = 'approved')
+      where j.job_id in (select v.job_id from app.revisions v
+                          where v.release_id = _release_id and v.approval_status in ('pending_review', 'approved'))
       order by j.id for no key update;
     select x.* into _x from app.releases x where x.release_id = _release_id for no key update;
     if not found then
@@ -24,7 +25,9 @@ begin
     with revoked as (
         update app.revisions v
            set approval_status = 'revoked', decided_by = _actor, decided_at = app.now(), reason = _reason
-         where v.release_id = _release_id and v.approval_status = 'approved'
+         where v.release_id = _release_id
+           and (v.approval_status = 'approved' or v.approval_status = 'pending_review' and not v.approval_required
+                and v.revision = (select s.revision from app.shown_publication(_release_id) s))
         returning v.revision)
     select array_agg(r.revision order by r.revision) into _revoked from revoked r;
     if _revoked is null then
