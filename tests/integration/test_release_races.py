@@ -284,6 +284,16 @@ async def test_p6_a_revoke_against_a_rollback_leaves_nothing_shown(hub: Hub) -> 
         assert [action for _, action, _ in hub.history(item)][2:] == [*([] if refused else ["rollback"]), "withdraw"]
 
 
+CATALOG = "select app.lock_catalog() where %s <> ''"
+
+
+async def test_p6_revokes_at_once_wait_for_each_other(hub: Hub) -> None:
+    """All lock the catalog before anything else, so that none of them is in another's way."""
+    made = [(await hub.make(dataset, 1))[0] for dataset in (1, 2)]
+    answers = await hub.race(CATALOG, "all of it", *(revoking(one.release_id) for one in made))
+    assert [(answer["approval_status"], answer["number"]) for answer in answers] == [("revoked", None)] * 2
+
+
 async def test_p6_an_unpublish_against_an_approval_shows_what_came_last(hub: Hub) -> None:
     made = await hub.make(1, 1, waiting=True)
     item, last = str(made[0].parameters["item_id"]), made[-1]
