@@ -185,7 +185,7 @@ WRONG = (
 )  # fmt: skip
 
 
-def test_ts1_a_wrong_value_is_refused(partner_of: Callable[..., Partner]) -> None:
+def test_ts1_no_value_of_a_parameter_is_an_internal_error(partner_of: Callable[..., Partner]) -> None:
     partner = partner_of("wrong")
     for method, path, parameter in OPERATIONS.values():
         for value in WRONG:
@@ -202,7 +202,7 @@ TEXTS = ("\x01", "a\nb", "\x7f", "\u2028", "\U0010ffff", "é" * 199, "x" * 5000,
 
 
 @pytest.mark.parametrize("name", ["refs", "ref_name", "source", "title", "description", "tags", "options", "platform"])
-def test_ts1_a_wrong_text_of_an_order_is_refused(partner_of: Callable[..., Partner], name: str) -> None:
+def test_ts1_no_text_of_an_order_is_an_internal_error(partner_of: Callable[..., Partner], name: str) -> None:
     partner = partner_of("texts")
     for text in TEXTS:
         body: dict[str, Any] = {"refs": {"dataset": "1"}, "platform": "texts", "source": "bronze://in/a.tif"}

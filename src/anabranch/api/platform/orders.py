@@ -47,7 +47,6 @@ ORDER_CODES = (
         "release.processing",
     ),
 )
-MISSING = ("release.not_found",)
 ACCEPTED: Responses = {200: {"model": Accepted, "description": "A dry run, or an order that was accepted before"}}
 
 PLACES = {
@@ -151,7 +150,7 @@ async def find_progress(release: ReleaseRow, reads: PostgresReads) -> float | No
     return build_job(await reads.detail(await reads.find(release["job_id"]))).progress
 
 
-@router.get("/platform/status/{id}", dependencies=[needs(Scope.READ)], responses=problems(*MISSING))
+@router.get("/platform/status/{id}", dependencies=[needs(Scope.READ)], responses=problems("release.not_found"))
 @router.get(
     "/platform/dag_status/{id}", dependencies=[needs(Scope.READ)], include_in_schema=False, response_model=Release
 )
@@ -173,7 +172,7 @@ async def show_release_status(
     "/platform/releases/{release_id}/resubmit",
     status_code=202,
     dependencies=[needs(Scope.SUBMIT)],
-    responses={**ACCEPTED, **problems(*ORDER_CODES, *MISSING)},
+    responses={**ACCEPTED, **problems(*ORDER_CODES, "release.not_found")},
     openapi_extra=keyed({}),
 )
 async def resubmit_release(release_id: ReleaseId, call: CurrentOrderCall) -> Accepted:

@@ -21,10 +21,10 @@ __all__ = ["router"]
 
 router = APIRouter(prefix="/api", tags=["platform"])
 
-MISSING = ("release.not_found",)
 
-
-@router.get("/platform/assets/{asset_id}/latest", dependencies=[needs(Scope.READ)], responses=problems(*MISSING))
+@router.get(
+    "/platform/assets/{asset_id}/latest", dependencies=[needs(Scope.READ)], responses=problems("release.not_found")
+)
 async def show_latest_release(asset_id: AssetId, caller: CurrentCaller, gateway: CurrentGateway) -> Release:
     """The newest published release of an asset."""
     found = await gateway.releases.platforms.releases(

@@ -1,5 +1,5 @@
 -- Limit what the rest of the transaction sees and changes of the tables of platforms to one platform's rows; `*`: all. Every
--- function of this folder and of `listing` begins with it: without the setting there are no rows.
+-- function that is called from outside and uses these tables begins with it: without the setting there are no rows.
 create function app.see(_platform text) returns void language plpgsql stable as $$
 begin
     perform set_config('anabranch.platform', _platform, true);
