@@ -12,7 +12,7 @@ from anabranch.adapters.postgres.database import translate
 from anabranch.adapters.postgres.store.reads import PostgresReads
 from anabranch.adapters.postgres.store.store import PostgresStore
 from anabranch.contract.catalog import CollectionAccess, ItemChange
-from anabranch.errors import Conflict, NotFound
+from anabranch.errors import Conflict, NotFound, Transient, Unavailable
 from anabranch.storage.tiers import Storage
 
 if TYPE_CHECKING:
@@ -128,8 +128,11 @@ class ItemActions:
 
     async def _alone(self, work: Callable[[Any], Answer]) -> Answer:
         def guarded() -> Answer:
-            with translate(self._url), connect(self._url, Role.HANDLER, name="anabranch items") as connection:
-                return work(connection)
+            try:
+                with translate(self._url), connect(self._url, Role.HANDLER, name="anabranch items") as connection:
+                    return work(connection)
+            except Transient as error:  # which a task would be tried again for
+                raise Unavailable(error.code, error.message, remedy="Nothing was changed; try again.") from error
 
         async with self._one:
             return await asyncio.to_thread(guarded)
