@@ -4,7 +4,7 @@ import asyncio
 import json
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
@@ -76,18 +76,22 @@ class Pool(ABC):
         except Exception as error:
             raise self._translate(error) from error
         finally:
-            await self._pool.release(connection, timeout=WAIT_SECONDS)
+            with suppress(*self._driver_errors()):  # a connection that is lost; the pool makes another
+                await self._pool.release(connection, timeout=WAIT_SECONDS)
 
     @abstractmethod
     def translate_state(self, error: Any) -> Exception:  # asyncpg's, which has no types
         """What a reader is shown of an error of the server."""
 
-    async def _acquire(self, pool: "asyncpg.Pool") -> Any:  # as above
+    def _driver_errors(self) -> tuple[type[Exception], ...]:
         import asyncpg
 
+        return OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError
+
+    async def _acquire(self, pool: "asyncpg.Pool") -> Any:  # as above
         try:
             return await pool.acquire(timeout=WAIT_SECONDS)
-        except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+        except self._driver_errors() as error:
             raise unreachable(error) from error
 
     def _translate(self, error: Exception) -> Exception:
