@@ -97,3 +97,11 @@ def test_items_are_ingested_by_the_engine_and_by_pypgstac(catalog_url: str, tmp_
     assert (figures["items"], figures["rounds"]) == (50, 1)
     assert figures["items_per_s"] == pytest.approx(50 / figures["wall_s"], rel=0.01)
     assert figures["ratio"] == pytest.approx(figures["items_per_s"] / max(figures["pypgstac"].values()), abs=0.01)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("ogr2ogr") is None, reason="apt-get install gdal-bin")
+def test_layers_are_published_by_the_engine_and_loaded_by_ogr2ogr(catalog_url: str, tmp_path: Path) -> None:
+    figures = bench(catalog_url, tmp_path, "vector", "--rows", "1000", "--rounds", "2", "--workers", "1")
+    assert (figures["rows"], {*figures["ratio"]}) == (1000, {"points", "polygons"})
+    assert all(rate > 0 for rate in figures["rows_per_s"].values())
