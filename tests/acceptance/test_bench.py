@@ -80,7 +80,6 @@ def test_without_a_url_nothing_is_left_behind(tmp_path: Path) -> None:
     assert not list(temporary.glob("anabranch-bench-*"))
 
 
-@pytest.mark.slow
 def test_the_bench_of_cogs_compares_us_with_the_driver() -> None:
     program = [sys.executable, "-m", "anabranch", "bench", "cog", "--size", "600", "--runs", "1", "--json"]
     done = subprocess.run(program, capture_output=True, text=True, check=False)
@@ -99,7 +98,6 @@ def test_items_are_ingested_by_the_engine_and_by_pypgstac(catalog_url: str, tmp_
     assert figures["ratio"] == pytest.approx(figures["items_per_s"] / max(figures["pypgstac"].values()), abs=0.01)
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("ogr2ogr") is None, reason="apt-get install gdal-bin")
 def test_layers_are_published_by_the_engine_and_loaded_by_ogr2ogr(catalog_url: str, tmp_path: Path) -> None:
     figures = bench(catalog_url, tmp_path, "vector", "--rows", "1000", "--rounds", "2", "--workers", "1")
