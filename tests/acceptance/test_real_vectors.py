@@ -72,7 +72,7 @@ def stage(file: Real, folder: Path) -> Path:
         (folder / path.stem).write_bytes(gzip.decompress(path.read_bytes()))
         return folder / path.stem
     if path.suffix != ".shp":
-        return path
+        return Path(shutil.copy(path, folder))  # GDAL writes what it learns of a GML file beside it
     with zipfile.ZipFile(folder / f"{path.stem}.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         for part in sorted(path.parent.iterdir()):
             if part.stem == path.stem and part.suffix.lower() in PARTS:
