@@ -11,6 +11,7 @@ from anabranch.adapters.postgres.store.platforms import (
     ActionBy,
     PostgresPlatforms,
     SubmittedRelease,
+    correlate,
     revoke,
 )
 from anabranch.adapters.postgres.store.store import PostgresStore
@@ -31,7 +32,6 @@ from anabranch.workflows.stages import Declaration
 
 __all__ = ["ALL_PLATFORMS", "ActionBy", "ReleaseActions", "ReleaseRow", "RequestKey", "Subject", "build_release"]
 
-CORRELATE = "select set_config('anabranch.correlation_id', %s, true)"
 # What an order says itself, or what would publish something else than its release.
 DECIDED_INPUTS = {"approval", "dry_run", "expected", "item_id", "source", "table", "tile_items", "title"}
 RELEASE_EVENTS = ("release.*",)
@@ -283,7 +283,7 @@ class ReleaseActions:
         owner = None if by.sight == ALL_PLATFORMS else by.sight
         collection, item = found["collection"], found["item_id"]
         wanted = ItemAction("rollback", collection, item, by.actor, reason, owner, number, found["number"])
-        await self._items.act(wanted, lambda connection: connection.execute(CORRELATE, [by.correlation_id]))
+        await self._items.act(wanted, lambda connection: correlate(connection, by))
         return await self.find("release_id", release_id, by.sight)
 
     async def clear(self, release_id: str, clearance: str, by: ActionBy) -> ReleaseRow:

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from anabranch.access import NotAuthenticated, Principal, Scope
 from anabranch.errors import AnabranchError, Unavailable
-from anabranch.oidc.issuer import FRESH_SECONDS, RETRY_SECONDS, fetch_keys
+from anabranch.oidc.issuer import FRESH_SECONDS, MAX_STALE_SECONDS, RETRY_SECONDS, fetch_keys
 from anabranch.oidc.settings import OidcSettings
 from anabranch.oidc.tokens import MAX_TOKEN_CHARACTERS, Tokens
 from anabranch.settings import Settings, load_settings
@@ -307,6 +307,21 @@ async def test_old_keys_are_used_while_the_issuer_is_down(issuer: LocalIssuer) -
     issuer.keys["second"] = make_signing_key(number=1)
     clock.seconds += RETRY_SECONDS
     assert await tokens.authenticate(issuer.sign(kid="second"))
+
+
+async def test_keys_that_the_issuer_withdraws_or_nobody_can_confirm_are_not_used_for_ever(issuer: LocalIssuer) -> None:
+    clock = Clock()
+    tokens = tokens_of(issuer, clock)
+    token = issuer.sign(exp=2**40)
+    assert await tokens.authenticate(token)
+    issuer.receiver.behave = answering(503)
+    clock.seconds += MAX_STALE_SECONDS
+    assert (await refused(tokens, token)).code == "auth.unavailable"
+
+    issuer.receiver.behave = issuer.answer
+    issuer.keys.clear()
+    clock.seconds += RETRY_SECONDS
+    assert await tokens.authenticate(token) is None
 
 
 async def test_an_issuer_that_never_answered_is_no_fault_of_the_caller(issuer: LocalIssuer) -> None:

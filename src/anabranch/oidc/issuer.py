@@ -118,7 +118,7 @@ class Issuer:
         return found
 
     def find_problem(self) -> AnabranchError | None:
-        """Why the last fetch failed, if it did; the next one is begun, so that it is not told for longer than true."""
+        """Why the last fetch failed, if it did; the next one is begun, so that it is not reported for too long."""
         if self._problem:
             self._begin_fetch()
         return self._problem

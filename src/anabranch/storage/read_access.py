@@ -118,7 +118,7 @@ class ReadAccess:
             if not unknown and (keys or self._folders is not None):
                 return
             found = self._find_rights(self._platform, self._job_id, tier, unknown)
-            # A folder of others is theirs in every spelling: there are file systems that don't tell them apart.
+            # A folder of others is theirs in upper and lower case: some file systems ignore case.
             self._others = [parse_folder(folder.casefold()) for folder in found.others]
             self._folders = [parse_folder(folder) for folder in found.folders]
             self._related.update(found.related)

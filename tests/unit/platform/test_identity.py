@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from anabranch.canonical import Json
 from anabranch.errors import InputError
 from anabranch.platform.identity import Identity, identify
+from anabranch.platform.orders import PlatformOrder
 from anabranch.platform.translators import translate_arcgis, translate_ddh
 
 DDH = ("ddh", ("dataset_id", "resource_id"), (), "version_id")
@@ -56,6 +57,13 @@ def test_names_are_readable_and_safe() -> None:
     assert named.item_id.startswith("0038-272-h-hen-drop-table-")
     assert named.table == "t_" + named.item_id.replace("-", "_")
     assert len(named.table) <= 63
+
+
+def test_e15_orders_with_other_secrets_are_not_the_same_request() -> None:
+    given = {"platform": "ddh", "refs": {"a": 1}, "source": "bronze://ddh/a.tif", "callback_url": "https://a.example/"}
+    first, second = (PlatformOrder.model_validate({**given, "callback_secret": one * 32}) for one in "ab")
+    assert first.identity != second.identity
+    assert first.body == second.body
 
 
 def test_the_partners_own_shapes_become_orders() -> None:

@@ -17,7 +17,7 @@ from anabranch.engine.model import RightId
 from anabranch.engine.ports import TakenRight
 from anabranch.errors import NotFound
 
-__all__ = ["ALL_PLATFORMS", "ActionBy", "PostgresPlatforms", "SubmittedRelease", "revoke"]
+__all__ = ["ALL_PLATFORMS", "ActionBy", "PostgresPlatforms", "SubmittedRelease", "correlate", "revoke"]
 
 
 ALL_PLATFORMS = "*"
@@ -136,6 +136,11 @@ class PostgresPlatforms:
         """Lines of the audit, the newest first."""
         rows = await self._database.call("list_audit", sight, asset_id, before, limit)
         return [AuditEntry(**row) for row in rows]
+
+
+def correlate(connection: Connection[TupleRow], by: ActionBy) -> None:
+    """Give what the caller's transaction does to a release the correlation id of the request."""
+    connection.execute("select set_config('anabranch.correlation_id', %s, true)", [by.correlation_id])
 
 
 def revoke(connection: Connection[TupleRow], release_id: str, by: ActionBy) -> tuple[str, list[str]]:
