@@ -86,19 +86,35 @@ def test_a_second_migration_waits_and_gives_up_in_time(database_url: str) -> Non
     assert migrate(database_url, patience=SOON) == Applied((), redeployed=False)
 
 
-def test_o4_a_database_with_all_old_migrations_has_the_baseline(database_url: str) -> None:
-    write_old_ledger(database_url)
+Ledger = tuple[tuple[str, str], ...]
+FIRST, SECOND = Files().folded
+
+
+@pytest.mark.parametrize("ledger", [FIRST + SECOND[1:], SECOND], ids=["folded twice", "folded once"])
+def test_o4_a_database_with_all_old_migrations_has_the_baseline(database_url: str, ledger: Ledger) -> None:
+    write_old_ledger(database_url, ledger)
     assert status(database_url).current
     assert migrate(database_url) == Applied((), redeployed=False)
     assert check(database_url) == []
 
 
-def test_o4_a_database_with_some_old_migrations_is_refused_with_what_to_do(database_url: str) -> None:
-    write_old_ledger(database_url, 12)
-    with pytest.raises(Conflict, match="ends with migration 0012_ended_jobs") as caught:
+@pytest.mark.parametrize(
+    ("ledger", "last", "needed"),
+    [
+        (FIRST[:12], "0012_ended_jobs", "0018_open_jobs"),
+        (FIRST, "0018_baseline", "0034_release_lists"),
+        (SECOND[:5], "0022_limits", "0034_release_lists"),
+    ],
+)
+def test_o4_a_database_with_some_old_migrations_is_refused_with_what_to_do(
+    database_url: str, ledger: Ledger, last: str, needed: str
+) -> None:
+    write_old_ledger(database_url, ledger)
+    with pytest.raises(Conflict, match="ends with migration") as caught:
         migrate(database_url)
     assert caught.value.code == "database.migration_missing"
-    assert "0018_open_jobs" in (caught.value.remedy or "")
+    assert last in caught.value.message
+    assert needed in (caught.value.remedy or "")
     assert not status(database_url).current
 
 

@@ -19,63 +19,12 @@ from anabranch.adapters.postgres.schema.check import check
 from anabranch.adapters.postgres.schema.files import ROOT, Files
 from anabranch.adapters.postgres.schema.migrate import Applied, migrate, redeploy, status
 from anabranch.app import run_orchestrator, run_worker
-from anabranch.canonical import Json
-from anabranch.engine.model import LimitKind
 from anabranch.errors import Conflict, DefinitionError
 from anabranch.gateway import Gateway
 from anabranch.settings import Settings
-from tests.support.engine import EngineHarness, fan_out
 from tests.support.small_schema import SmallSchema
 
 REPOSITORY = Path(__file__).parents[2]
-# Migrations that came later, taken back: what they made, and the tables that they replaced.
-UNDO_SOURCES = "drop table app.former_uploads; alter table app.platforms drop sources"
-UNDO_ISOLATION = """
-    alter table app.keys rename column platform to owner;
-    alter table app.tombstones rename column platform to scope;
-    alter table app.jobs drop column platform;
-    alter table app.publication_keys drop column public cascade;
-    drop index app.publication_keys_owner;
-    drop table app.collection_writers;
-"""
-UNDO_PUBLICATIONS = """
-    drop view if exists app.current_publications cascade;
-    drop table app.publications, app.publication_keys, app.published_files, app.former_publications,
-               app.superseded_jobs, app.kept_publications, app.expired_objects, app.layer_tables, app.loaded_chunks,
-               app.published_tables, app.layer_names cascade;
-    drop type app.publication_action cascade;
-    create table app.manifests (collection text, item text, envelope text, signing_key text);
-    create table app.outputs (job_id text, name text, kind text, tier text, key text, media_type text, size bigint,
-                              sha256 text, collection text, item text);
-"""
-UNDO_NOTIFICATIONS = """
-drop table app.webhook_endpoints, app.webhook_callbacks, app.webhook_messages, app.webhook_deliveries,
-    app.webhook_attempts cascade;
-drop type app.webhook_format, app.delivery_state cascade;
-alter table app.jobs drop column watched cascade;
-"""
-UNDO_PLATFORM = """
-drop table app.published_revisions, app.audit, app.requests, app.revisions, app.releases, app.asset_refs, app.assets,
-    app.platforms cascade;
-drop type app.processing_status, app.approval_status, app.clearance, app.approval_policy cascade;
-"""
-UNDO_LISTS = """
-drop table app.asset_refs cascade;
-drop index app.releases_asset, app.revisions_status;
-alter table app.revisions drop column statuses cascade;
-create index assets_refs on app.assets using gin (refs jsonb_path_ops);
-create index revisions_review on app.revisions (platform, made_at)
-    where processing_status = 'completed' and approval_status = 'pending_review';
-"""
-UNDO_FAIR_SHARE = """
-    drop index app.lanes_claimable, app.lanes_open, app.lanes_held, app.lanes_root;
-    alter table app.lanes drop owner, drop root, drop place;
-    create index lanes_claimable on app.lanes (queue, priority, served_at, id) where claimable;
-    create index lanes_open on app.lanes (queue) where not closed;
-    create index lanes_held on app.lanes (held, priority, served_at, id) where held is not null and not closed;
-    drop table app.turns cascade;
-    drop sequence app.turn_numbers;
-"""
 SOON = timedelta(milliseconds=300)
 SLOW_INDEX = "create index concurrently if not exists things_size on app.things (size);\n"
 
@@ -293,71 +242,3 @@ def test_b12_two_processes_that_migrate_do_not_wait_for_each_other_for_ever(smal
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda _: migrate(small, files=schema.files), range(4)))
     assert sorted(applied.migrations for applied in found) == [(), (), (), ("0002_list",)]
-
-
-async def test_o4_what_runs_under_the_limits_of_an_older_database_is_counted(
-    engine: EngineHarness, database_url: str
-) -> None:
-    await engine.submit(fan_out(5))
-    for kind, name in ((LimitKind.QUEUE, "default"), (LimitKind.HANDLER, "do"), (LimitKind.HANDLER, "other")):
-        await engine.store.limit(kind, name, {"most": 4}, "test")
-    claims = await engine.claim(3)
-    run(database_url, "drop function app.note_running() cascade; drop table app.limit_changes")
-    run(database_url, UNDO_SOURCES, Role.OWNER)
-    run(database_url, UNDO_ISOLATION, Role.OWNER)
-    run(database_url, UNDO_PUBLICATIONS, Role.OWNER)
-    run(database_url, UNDO_NOTIFICATIONS, Role.OWNER)
-    run(database_url, UNDO_PLATFORM, Role.OWNER)
-    run(database_url, UNDO_FAIR_SHARE, Role.OWNER)
-    run(database_url, "delete from app.migrations where name >= '0022'")
-    run(database_url, "update app.deployment set release = 48, functions_checksum = 'of release 48'")
-    later = tuple(migration.name for migration in Files().migrations if migration.number >= 22)
-    assert migrate(database_url).migrations == later
-
-    summed = "select kind, name, (app.read_running(kind, name)).running from app.limits order by 1, 2"
-    assert run(database_url, summed) == [("handler", "do", 3), ("handler", "other", 0), ("queue", "default", 3)]
-    await engine.end(claims[:1])
-    assert len(await engine.claim(5)) == 2
-    assert run(database_url, summed) == [("handler", "do", 4), ("handler", "other", 0), ("queue", "default", 4)]
-
-
-async def test_o4_lanes_that_are_open_keep_their_order_when_owners_are_served_in_turn(
-    engine: EngineHarness, database_url: str
-) -> None:
-    jobs = [(await engine.submit(fan_out(1), scope=scope, number=n)).job_id for n, scope in enumerate("aabba")]
-    run(database_url, "update app.lanes set served_at = served_at - job * interval '1 s'")
-    run(database_url, UNDO_SOURCES, Role.OWNER)
-    run(database_url, UNDO_ISOLATION, Role.OWNER)
-    run(database_url, UNDO_NOTIFICATIONS, Role.OWNER)
-    run(database_url, UNDO_PLATFORM, Role.OWNER)
-    run(database_url, UNDO_FAIR_SHARE, Role.OWNER)
-    run(database_url, "delete from app.migrations where name >= '0027'")
-    run(database_url, "update app.deployment set release = 81, functions_checksum = 'of release 81'")
-    assert "0028_fair_share" in migrate(database_url).migrations
-    assert check(database_url) == []
-
-    later = [(await engine.submit(fan_out(1), scope=scope, number=9)).job_id for scope in "ab"]
-    taken = [claim.lane.job_id for claim in await engine.claim()]
-    of_a, of_b = [jobs[4], jobs[1], jobs[0], later[0]], [jobs[3], jobs[2], later[1]]
-    assert [job for job in taken if job in of_a] == of_a
-    assert [job for job in taken if job in of_b] == of_b
-    assert set(taken[:2]) == {of_a[0], of_b[0]}
-
-
-async def test_o4_s1_a_platform_of_an_older_database_reads_the_uploads_that_its_jobs_named(
-    engine: EngineHarness, database_url: str
-) -> None:
-    sha256 = "ab" * 32
-    for scope in ("ddh", "globex", "default"):
-        given: Json = {"source": f"bronze://uploads/{sha256}/{scope}.tif", "sidecars": [f"bronze://in/{scope}.tfw"]}
-        await engine.submit(fan_out(1), scope=scope, files=[given])
-    run(database_url, UNDO_LISTS + UNDO_SOURCES, Role.OWNER)
-    run(database_url, "delete from app.migrations where name >= '0033'")
-    run(database_url, "update app.deployment set release = 101, functions_checksum = 'of release 101'")
-    assert migrate(database_url).migrations == ("0033_sources", "0034_release_lists")
-    assert check(database_url) == []
-
-    named = run(database_url, "select platform, key from app.former_uploads order by 1", Role.OWNER)
-    assert named == [(scope, f"uploads/{sha256}/{scope}.tif") for scope in ("ddh", "globex")]
-    sources = run(database_url, "select id, sources from app.list_platforms('*', null)")
-    assert sources == [(name, [f"bronze://{name}"]) for name in ("arcgis", "ddh", "default")]

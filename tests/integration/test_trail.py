@@ -11,6 +11,7 @@ import psycopg
 import pytest
 
 from anabranch.access import KeyRequest, Scope
+from anabranch.adapters.postgres.schema.files import Files
 from anabranch.adapters.postgres.schema.migrate import migrate
 from anabranch.adapters.postgres.store.keys import open_keys
 from anabranch.api.answers.build import build_event
@@ -319,7 +320,7 @@ insert into app.due values (1, 0, 1, 0, 1, now(), now());
 
 async def test_o4_jobs_of_a_database_from_before_the_baseline_have_their_history(database_url: str) -> None:
     """What happened before is shown as far as it was kept; what happens now is shown whole."""
-    write_old_ledger(database_url)
+    write_old_ledger(database_url, Files().folded[-1])
     with psycopg.connect(database_url) as database:
         database.execute(BEFORE)
     assert migrate(database_url).migrations == ()

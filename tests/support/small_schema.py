@@ -1,6 +1,7 @@
 """A small schema of its own, in a folder like that of the real one, for tests of what deploys schemas."""
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 from anabranch.adapters.postgres.connect import connect
@@ -80,10 +81,9 @@ class SmallSchema:
         (self.root / path).unlink()
 
 
-def write_old_ledger(url: str, migrations: int | None = None) -> None:
-    """Give a database the ledger of one that was made before there was a baseline, of all or the first migrations."""
-    rows = [f"({int(name[:4])}, '{name}', '{checksum}', now())" for name, checksum in Files().folded[:migrations]]
+def write_old_ledger(url: str, migrations: Sequence[tuple[str, str]]) -> None:
+    """Give a database the ledger of one that was made by migrations that the baseline replaced."""
+    rows = [f"({int(name[:4])}, '{name}', '{checksum}', now())" for name, checksum in migrations]
     with connect(url, None) as connection:
-        replaced = "" if migrations else f" where number <= {Files().migrations[0].number}"
-        connection.execute(f"delete from app.migrations{replaced}".encode())
+        connection.execute("delete from app.migrations")
         connection.execute(f"insert into app.migrations values {', '.join(rows)}".encode())

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
+from itertools import groupby
 from pathlib import Path
 
 from anabranch.errors import DefinitionError
@@ -82,12 +83,13 @@ class Files:
         return tuple(sorted(found, key=lambda migration: migration.number))
 
     @cached_property
-    def folded(self) -> tuple[tuple[str, str], ...]:
-        """The names and checksums of the migrations that the baseline replaces."""
+    def folded(self) -> tuple[tuple[tuple[str, str], ...], ...]:
+        """The names and checksums of the migrations that the baseline replaces, by what was folded together."""
         path = "migrations/folded.txt"
-        lines = self[path].text.splitlines() if (self.root / path).exists() else []
-        pairs = (line.split() for line in lines if not line.startswith("#"))
-        return tuple((name, checksum) for name, checksum in pairs)
+        text = self[path].text if (self.root / path).exists() else ""
+        lines = (line for line in text.splitlines() if not line.startswith("#"))
+        groups = groupby((tuple(line.split()) for line in lines), key=bool)
+        return tuple(tuple((name, checksum) for name, checksum in group) for found, group in groups if found)
 
     @cached_property
     def functions(self) -> tuple[SqlFile, ...]:

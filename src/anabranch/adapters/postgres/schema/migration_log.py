@@ -89,18 +89,22 @@ def find_pending(files: Files, entries: tuple[Entry, ...], deployed: Deployed | 
 
 def _fold(files: Files, entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
     """The entries, with the baseline instead of the migrations that it replaces."""
-    folded = tuple(entry for entry in entries if (entry.name, entry.checksum) in files.folded)
-    if not folded:
+    if not files.folded:
         return entries
     baseline = files.migrations[0]
-    if len(folded) < len(files.folded):
-        raise Conflict(
-            "database.migration_missing",
-            f"the database ends with migration {folded[-1].name}, and the next ones are part of {baseline.name} now",
-            remedy=f"Run `anabranch db migrate` of a version that has {files.folded[-1][0]} first; or remove all data "
-            "with `anabranch db reset --yes`.",
-        )
-    return Entry(baseline.number, baseline.name, baseline.checksum), *entries[len(folded) :]
+    after = [group[0] for group in files.folded[1:]] + [(baseline.name, baseline.checksum)]
+    for group, (name, checksum) in zip(files.folded, after, strict=True):
+        folded = tuple(entry for entry in entries if (entry.name, entry.checksum) in group)
+        if folded and len(folded) < len(group):
+            raise Conflict(
+                "database.migration_missing",
+                f"the database ends with migration {folded[-1].name}; the next are part of {baseline.name} now",
+                remedy=f"Run `anabranch db migrate` of a version that has {group[-1][0]} first; or remove all data "
+                "with `anabranch db reset --yes`.",
+            )
+        if folded:
+            entries = (Entry(int(name[:4]), name, checksum), *entries[len(folded) :])
+    return entries
 
 
 def write_entry(connection: Connection[TupleRow], migration: Migration) -> None:
