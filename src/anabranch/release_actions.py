@@ -325,30 +325,28 @@ def _needs_approval(order: PlatformOrder, platform: Platform) -> bool:
     return bool(order.approval) or platform.approval != "none"
 
 
+# The verdicts that refuse an order: the code, and what is wrong.
+REFUSED = {
+    "deleted": ("asset.deleted", "asset {0.asset_id} was deleted"),
+    "unresolved": ("release.unresolved", "another release of asset {0.asset_id} is processed or reviewed now"),
+    "different": (
+        "release.exists", "release {0.release_id} was submitted before with another source or other options"
+    ),
+    "approved": ("release.approved", "release {0.release_id} is approved"),
+    "processing": ("release.processing", "release {0.release_id} is being processed"),
+    "owner": ("publication.owner", "the collection of release {0.release_id} belongs to another platform"),
+    "clearance": ("release.clearance", "release {0.release_id} is readable by fewer people than the order says"),
+    "full": ("platform.full", "platform {0.platform} has as many unresolved releases as it may have"),
+}  # fmt: skip
+
+
 def _refuse(verdict: str, identity: Identity) -> Conflict | None:
-    release, asset = f"release {identity.release_id}", f"asset {identity.asset_id}"
-    match verdict:
-        case "taken":
-            return KeyTaken()
-        case "deleted":
-            return Conflict("asset.deleted", f"{asset} was deleted")
-        case "unresolved":
-            return Conflict("release.unresolved", f"another release of {asset} is processed or reviewed now")
-        case "different":
-            return Conflict("release.exists", f"{release} was submitted before with another source or other options")
-        case "approved":
-            return Conflict("release.approved", f"{release} is approved")
-        case "processing":
-            return Conflict("release.processing", f"{release} is being processed")
-        case "owner":
-            return Conflict("publication.owner", f"the collection of {release} belongs to another platform")
-        case "clearance":
-            return Conflict("release.clearance", f"{release} is readable by fewer people than the order says")
-        case "full":
-            said = f"platform {identity.platform} has as many unresolved releases as it may have"
-            return Conflict("platform.full", said)
-        case _:
-            return None
+    if verdict == "taken":
+        return KeyTaken()
+    if verdict not in REFUSED:
+        return None
+    code, what = REFUSED[verdict]
+    return Conflict(code, what.format(identity))
 
 
 def _accepted(prepared: _Prepared, done: SubmittedRelease) -> Accepted:

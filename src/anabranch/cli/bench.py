@@ -21,6 +21,7 @@ from anabranch.cli.terminal.output import print_json, print_line
 __all__ = ["chain", "cog", "fanout", "http", "ingest", "jobs", "rasters", "tiles", "vector", "webhooks"]
 
 
+Rounds = Annotated[int, typer.Option(min=1, max=100, help="How many times each way is measured, in turn.")]
 Workers = Annotated[int, typer.Option(min=1, max=64, help="Worker processes.")]
 DatabaseUrl = Annotated[
     str | None,
@@ -74,7 +75,7 @@ def rasters(
 
 def ingest(
     items: Annotated[int, typer.Option(min=1, max=1_000_000, help="Items to publish.")] = 10_000,
-    rounds: Annotated[int, typer.Option(min=1, max=100, help="How many times each way is measured, in turn.")] = 3,
+    rounds: Rounds = 3,
     workers: Workers = 2,
     database_url: DatabaseUrl = None,
     json: Json = False,
@@ -85,7 +86,7 @@ def ingest(
 
 def vector(
     rows: Annotated[int, typer.Option(min=1_000, max=100_000_000, help="Rows of each file.")] = 1_000_000,
-    rounds: Annotated[int, typer.Option(min=1, max=100, help="How many times each way is measured, in turn.")] = 1,
+    rounds: Rounds = 1,
     workers: Workers = 2,
     database_url: DatabaseUrl = None,
     json: Json = False,
@@ -112,9 +113,7 @@ def http(
 
 def tiles(
     size: Annotated[int, typer.Option(min=2_048, max=20_000, help="Width and height of the image in pixels.")] = 8_192,
-    rounds: Annotated[
-        int, typer.Option(min=1, max=100, help="How many times all tiles are fetched from each server.")
-    ] = 3,
+    rounds: Rounds = 3,
     peer: Annotated[
         str | None,
         typer.Option(

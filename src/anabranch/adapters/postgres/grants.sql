@@ -5,7 +5,8 @@ grant usage on schema app to anabranch_app, anabranch_reader, anabranch_handler,
 
 revoke all on all tables in schema app from public, anabranch_app, anabranch_reader, anabranch_handler, anabranch_geo, anabranch_features;
 grant select on all tables in schema app to anabranch_reader;
--- The hash of a key's secret is nobody's to read, nor is a sealed one.
+-- The hash of a key's secret is nobody's to read, nor is a sealed one. Features are served from views that publications
+-- show; what a user's handlers make in geo is nobody else's to read.
 do $$
 begin
     if to_regclass('app.keys') is not null then
@@ -14,11 +15,6 @@ begin
     if to_regclass('app.webhook_endpoints') is not null then
         revoke all on app.webhook_endpoints from anabranch_reader;
     end if;
-end;
-$$;
--- Features are served from views that publications show; what a user's handlers make in geo is nobody else's to read.
-do $$
-begin
     if to_regclass('app.layers') is not null then
         grant select on app.layers to anabranch_features;
     end if;

@@ -21,6 +21,7 @@ from anabranch.api.platform.requests import (
     RollbackReleaseRequest,
 )
 from anabranch.api.requests.body import JsonBody, check_body
+from anabranch.canonical import JsonObject
 from anabranch.codes import code_of
 from anabranch.contract.answer import Page
 from anabranch.contract.platform import Decision, Release
@@ -55,6 +56,12 @@ class Target:
         """Who acts on it."""
         return act_as(self.caller, reason)
 
+    async def decide(self, given: JsonObject, *, approves: bool) -> Release:
+        """Approve or reject it, as a body says."""
+        said = check_body(DecisionRequest, given)
+        by = self.by(said.reason)
+        return build_release(await self.gateway.releases.decide(self.release_id, approves, by, said.revision))
+
 
 CurrentRelease = Annotated[Target, Depends()]
 
@@ -88,9 +95,7 @@ async def list_approvals(
 )
 async def approve_release(target: CurrentRelease, given: JsonBody) -> Release:
     """Approve a release whose processing is completed; its job goes on and publishes it."""
-    said = check_body(DecisionRequest, given)
-    by = target.by(said.reason)
-    return build_release(await target.gateway.releases.decide(target.release_id, True, by, said.revision))
+    return await target.decide(given, approves=True)
 
 
 @router.post(
@@ -100,9 +105,7 @@ async def approve_release(target: CurrentRelease, given: JsonBody) -> Release:
 )
 async def reject_release(target: CurrentRelease, given: JsonBody) -> Release:
     """Reject a release whose processing is completed, with a reason; nothing of it is published."""
-    said = check_body(DecisionRequest, given)
-    by = target.by(said.reason)
-    return build_release(await target.gateway.releases.decide(target.release_id, False, by, said.revision))
+    return await target.decide(given, approves=False)
 
 
 @router.post(

@@ -11,7 +11,7 @@ from anabranch.cli.exit_codes import UsageError
 from anabranch.cli.jobs.parameters import read_parameters
 from anabranch.cli.terminal.options import Json
 from anabranch.cli.terminal.output import ago, format_time, print_json, print_line, print_list, print_result
-from anabranch.contract.platform import Platform, Release
+from anabranch.contract.platform import AuditEntry, Platform, Release, WorkOrder
 
 __all__ = [
     "approve", "clear", "delete_asset", "list_approvals", "list_audit", "list_platforms", "list_releases",
@@ -148,16 +148,8 @@ def list_requests(
 ) -> None:
     """List work orders as they were accepted, the newest first."""
     with connect() as client:
-        found = list(islice(client.platform.requests(release_id=release), limit))
-    print_list(
-        found,
-        ["request", "platform", "release", "revision", "job", "by", "when"],
-        lambda one: [
-            one.request_id, one.platform, one.release_id, one.revision, (one.job_id or "")[:12], one.made_by,
-            ago(one.made_at),
-        ],
-        json=json,
-    )  # fmt: skip
+        found = islice(client.platform.requests(release_id=release), limit)
+        print_list(found, ["request", "platform", "release", "revision", "job", "by", "when"], _order_row, json=json)
 
 
 def delete_asset(asset: AssetName, reason: OptionalReason = None) -> None:
@@ -179,16 +171,8 @@ def list_audit(
 ) -> None:
     """List who did what, the newest first."""
     with connect() as client:
-        found = list(islice(client.platform.audit(asset_id=asset), limit))
-    print_list(
-        found,
-        ["when", "platform", "by", "action", "release", "revision", "reason"],
-        lambda one: [
-            format_time(one.at), one.platform, one.actor, one.action, one.release_id or "", one.revision or "",
-            one.reason or "",
-        ],
-        json=json,
-    )  # fmt: skip
+        found = islice(client.platform.audit(asset_id=asset), limit)
+        print_list(found, ["when", "platform", "by", "action", "release", "revision", "reason"], _audit_row, json=json)
 
 
 def list_platforms(json: Json = False) -> None:
@@ -253,3 +237,13 @@ def _pair(text: str) -> tuple[str, str]:
     if not (name and equals and value):
         raise UsageError("usage", f"{text!r} is not NAME=VALUE", remedy="Write `--ref dataset_id=38272`.")
     return name, value
+
+
+def _order_row(one: WorkOrder) -> list[object]:
+    job = (one.job_id or "")[:12]
+    return [one.request_id, one.platform, one.release_id, one.revision, job, one.made_by, ago(one.made_at)]
+
+
+def _audit_row(one: AuditEntry) -> list[object]:
+    release, revision, reason = one.release_id or "", one.revision or "", one.reason or ""
+    return [format_time(one.at), one.platform, one.actor, one.action, release, revision, reason]

@@ -35,8 +35,8 @@ def list_webhooks(
 ) -> None:
     """List the endpoints, the newest first, without their secrets."""
     with connect() as client:
-        found = list(islice(client.webhooks.list(), limit))
-    print_list(found, ["id", "platform", "url", "events", "status", "pending", "dead"], _endpoint_row, json=json)
+        found = islice(client.webhooks.list(), limit)
+        print_list(found, ["id", "platform", "url", "events", "status", "pending", "dead"], _endpoint_row, json=json)
 
 
 def add(

@@ -107,11 +107,11 @@ def print_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
 
 
 def print_list(
-    found: Sequence[Found], head: Sequence[str], row: Callable[[Found], Sequence[object]], *, json: bool
+    found: Iterable[Found], head: Sequence[str], row: Callable[[Found], Sequence[object]], *, json: bool
 ) -> None:
     """Print what was found: as JSON, or a row of a table for each."""
     if json:
-        print_json(found)
+        print_json(list(found))
     else:
         print_table(head, map(row, found))
 

@@ -241,18 +241,14 @@ def write_report(report: Report) -> str:
     """How an attempt ended, as JSON text."""
     (lane, place), number, token = report.attempt
     text = f'{{"lane":{lane},"idx":{place},"attempt":{number},"token":{token},"ended":"' + report.ended + '"'
-    if report.body is not None:
-        text += f',"body":{report.body}'
-    if report.delay is not None:
-        text += f',"delay":{report.delay.total_seconds()}'
-    if report.ran is not None:
-        text += f',"ran":{report.ran.total_seconds()}'
+    for name, json in (("body", report.body), ("metrics", report.metrics), ("handed", report.handed)):
+        if json is not None:
+            text += f',"{name}":{json}'
+    for name, time in (("delay", report.delay), ("ran", report.ran)):
+        if time is not None:
+            text += f',"{name}":{time.total_seconds()}'
     if report.log is not None:
         text += f',"log":{encode(report.log)}'
-    if report.metrics is not None:
-        text += f',"metrics":{report.metrics}'
-    if report.handed is not None:
-        text += f',"handed":{report.handed}'
     return text + "}"
 
 

@@ -1,9 +1,9 @@
 """`ctx.geo`: copies a user's table into one of ours and publishes it, in one transaction of its attempt (E3)."""
 
-import datetime as dt
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from typing import Any
 
 import psycopg
 from psycopg.types.json import Jsonb
@@ -39,23 +39,9 @@ class TableLibrary:
         """The name of a table of this task's own, the same for all of its attempts."""
         return name_table(check_name(name), self._ctx.task_id)
 
-    def publish_table(
-        self,
-        table: str,
-        name: str,
-        *,
-        collection: str = "process_vector",
-        title: str | None = None,
-        description: str | None = None,
-        datetime: dt.datetime | None = None,
-        reason: str | None = None,
-        expected: int | None = None,
-    ) -> PublishedTable:
+    def publish_table(self, table: str, name: str, **options: Any) -> PublishedTable:  # as the protocol types them
         """Publish a table that handlers made in schema geo as the layer `name`."""
-        wanted = check_request(
-            table=table, name=name, collection=collection, title=title, description=description, datetime=datetime,
-            reason=reason, expected=expected,
-        )  # fmt: skip
+        wanted = check_request(table=table, name=name, **options)
         part = name_table(name, f"{self._ctx.task_id}/{table}")
         if part in self._parts:
             what = f"publish_table: this attempt has published a table geo.{table} as {name}"
@@ -67,7 +53,7 @@ class TableLibrary:
             with self._ctx.database() as connection:
                 connection.execute(name_in("drop_user_table", table=table))
         self._parts.add(part)
-        return PublishedTable(collection=collection, id=name, table=name, rows=rows)
+        return PublishedTable(collection=wanted.collection, id=name, table=name, rows=rows)
 
     def _count_published(self, part: str) -> int | None:
         with self._ctx.catalog() as connection:

@@ -21,7 +21,7 @@ class PublishRequest(StrictModel):
 
     table: str
     name: str
-    collection: str
+    collection: str = "process_vector"
     title: str | None = Field(None, max_length=200)
     description: str | None = Field(None, min_length=1)
     datetime: AwareDatetime | None = None
