@@ -82,6 +82,7 @@ AGED = {
     "e6_late_rights": """
         insert into app.rights (job, node, purpose, generation, takes, made_at)
         select job, 'join', 'work', 9, 0, app.now() from app.lanes where not closed limit 1""",
+    "e7_late_claims": "update app.jobs set state = 'cancelled', finished_at = app.now() where state = 'running'",
     "e7_left_over": "update app.jobs set state = 'cancelled', finished_at = app.now() where state = 'running'",
     "e21_sessions": "update app.sessions set dead_at = app.now()",
 }
@@ -107,17 +108,6 @@ def test_what_the_sweeper_does_may_wait_for_it(busy: str, check: str, clock: Clo
     assert check not in found(busy), "nobody swept"
     change(busy, "insert into app.duties select 'sweeper', 1, '5 s', app.now() - interval '1 hour', app.now()")
     assert check in found(busy)
-
-
-def test_e7_a_task_that_runs_and_one_that_is_due_are_left_over(busy: str, clock: Clock) -> None:
-    change(busy, AGED["e7_left_over"])
-    change(busy, "update app.lanes set closed = true")
-    change(busy, "insert into app.duties select 'sweeper', 1, '5 s', app.now(), app.now()")
-    clock.advance(GRACE * 2)
-    change(busy, "update app.duties set ticked_at = app.now()")
-    said = [violation.what for violation in audit(busy) if violation.check == "e7_left_over"]
-    assert any("a task is due of node" in what for what in said)
-    assert any("runs in session" in what for what in said)
 
 
 async def test_a_lane_of_a_limit_that_was_just_lifted_is_not_stuck(engine: EngineHarness, database_url: str) -> None:

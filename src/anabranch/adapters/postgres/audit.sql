@@ -68,10 +68,7 @@ select j.job_id, concat('task ', c.idx, ' of node ', l.node, ' is held by sessio
  cross join lateral (select x.* from app.lanes x where x.id = c.lane limit 1) l
   join app.jobs j on j.id = l.job
  where s.id is null
-    or (s.dead_at < app.now() - %(grace)s::interval
-        and exists (select from app.duties d
-                     where d.name = 'sweeper' and d.unbroken_since < app.now() - %(grace)s::interval
-                       and d.ticked_at > app.now() - %(grace)s::interval))
+    or (s.dead_at < app.now() - %(grace)s::interval and app.has_swept(%(grace)s::interval))
 
 -- name: e22_limits
 -- E22: what claims believe to run for a limit does run. One snapshot sees each task that began or ended with its change.
@@ -201,9 +198,7 @@ select j.job_id, concat('right ', r.id, ' of node ', r.node, ' has been free sin
   from app.rights r
   join app.jobs j on j.id = r.job
  where coalesce(r.taken_until, r.made_at) < app.now() - %(grace)s::interval
-   and exists (select from app.duties d
-                where d.name = 'sweeper' and d.unbroken_since < app.now() - %(grace)s::interval
-                  and d.ticked_at > app.now() - %(grace)s::interval)
+   and app.has_swept(%(grace)s::interval)
 
 -- name: e6_rights
 -- E6: a right to advance is of a lane of its own job that is closed, or of a wait.
@@ -232,21 +227,26 @@ select j.job_id, 'it is a child job that has not ended, and no task waits for it
  where j.parent is not null and j.state in ('pending', 'running', 'waiting')
    and not exists (select from app.children k where k.job = j.id)
 
+-- name: e7_late_claims
+-- E7: a task that runs when its job ends is stopped by its worker within a grace, or killed.
+select j.job_id, concat('task ', c.idx, ' of node ', l.node, ' runs in session ', c.session, ', though the job ended at ',
+                        j.finished_at) as what
+  from app.claims c
+ cross join lateral (select x.* from app.lanes x where x.id = c.lane limit 1) l
+  join app.jobs j on j.id = l.job
+ where l.closed and j.finished_at < app.now() - %(grace)s::interval
+   and app.has_swept(%(grace)s::interval)
+
 -- name: e7_left_over
--- E7: what a job left when it ended is ended soon while a sweeper is at work: tasks that are due, and child jobs. A task that
--- runs is stopped by its worker within a grace, or killed.
+-- E7: what a job left when it ended is ended soon while a sweeper is at work: tasks that are due, and child jobs.
 select j.job_id, concat(left_over.what, ' of node ', l.node, ', though the job ended at ', j.finished_at) as what
   from (select 'a task is due' as what, d.lane from app.due d
         union all
-        select 'a child job runs', k.lane from app.children k where k.ended_at is null
-        union all
-        select concat('task ', c.idx, ' runs in session ', c.session), c.lane from app.claims c) left_over
+        select 'a child job runs', k.lane from app.children k where k.ended_at is null) left_over
  cross join lateral (select x.* from app.lanes x where x.id = left_over.lane limit 1) l
   join app.jobs j on j.id = l.job
  where l.closed and j.finished_at < app.now() - %(grace)s::interval
-   and exists (select from app.duties d
-                where d.name = 'sweeper' and d.unbroken_since < app.now() - %(grace)s::interval
-                  and d.ticked_at > app.now() - %(grace)s::interval)
+   and app.has_swept(%(grace)s::interval)
 
 -- name: o5_remains
 -- O5: a job is there or purged, never both; what remains of one is of lanes that are gone.
