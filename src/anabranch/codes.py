@@ -69,7 +69,7 @@ CODES: tuple[Code, ...] = (
     Code("auth.token", Kind.NOT_ALLOWED, "The issuer signed the token, and it can't be used here: it is for another audience or issuer, or lacks a claim.", "The message names the claim; get a token for this API.", 401),
     Code("auth.too_many", Kind.THROTTLED, "The address has sent too many wrong keys.", "Wait as long as `Retry-After` says; send a valid key."),
     Code("auth.unavailable", Kind.UNAVAILABLE, "Keys can't be looked up, or those of the issuer of tokens not fetched, now.", "Try again; the operator finds the cause with `anabranch doctor`."),
-    Code("auth.unmapped", Kind.NOT_ALLOWED, "The token is valid, and gives no scope or no platform.", "The message names the claims; have the issuer fill them, or map their values in the settings `oidc`."),
+    Code("auth.unmapped", Kind.NOT_ALLOWED, "The token is valid, and gives no scope, or no platform that exists.", "The message names the claims; have the issuer fill them, or map their values in the settings `oidc`."),
     Code("auth.unsendable", Kind.INVALID, "The key is empty, or has characters that a key can't contain.", "Set ANABRANCH_API_KEY to what `anabranch keys create` printed.", LOCAL),
     Code("bench.died", Kind.UNAVAILABLE, "A process of the benchmark died.", "The message has its last output.", LOCAL),
     Code("bench.failed", Kind.INTERNAL, "A job of the benchmark failed.", "See the error of the job in the message.", LOCAL),

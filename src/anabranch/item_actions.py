@@ -13,6 +13,7 @@ from anabranch.adapters.postgres.store.reads import PostgresReads
 from anabranch.adapters.postgres.store.store import PostgresStore
 from anabranch.contract.catalog import CollectionAccess, ItemChange
 from anabranch.errors import Conflict, NotFound, Transient, Unavailable
+from anabranch.platform.action_by import ActionBy
 from anabranch.storage.tiers import Storage
 
 if TYPE_CHECKING:
@@ -115,13 +116,11 @@ class ItemActions:
 
         await self._alone(lambda connection: remove_collection(connection, collection, By(actor=actor)))
 
-    async def change_writer(
-        self, collection: str, writer: str, *, adds: bool, platform: str | None, actor: str
-    ) -> CollectionAccess:
-        """Let a platform publish into a collection, or not any more; `platform` limits it to that one's collections."""
-        items = self._reads.seen_by(platform).items()
+    async def change_writer(self, collection: str, writer: str, by: ActionBy, *, adds: bool) -> CollectionAccess:
+        """Let a platform publish into a collection, or not any more."""
+        items = self._reads.seen_by(by.owner).items()
         found = await items.access(collection)
-        if not await self._store.change_writer(collection, writer, adds=adds, platform=platform, by=actor):
+        if not await self._store.change_writer(collection, writer, by, adds=adds):
             what = f"collection {collection} belongs to another platform"
             raise Conflict("publication.owner", what, remedy=f"Ask an administrator, or {found.platform}.")
         return await items.access(collection)

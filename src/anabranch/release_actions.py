@@ -6,14 +6,7 @@ from datetime import timedelta
 from typing import Any, Literal
 from urllib.parse import quote
 
-from anabranch.adapters.postgres.store.platforms import (
-    ALL_PLATFORMS,
-    ActionBy,
-    PostgresPlatforms,
-    SubmittedRelease,
-    correlate,
-    revoke,
-)
+from anabranch.adapters.postgres.store.platforms import PostgresPlatforms, SubmittedRelease, correlate, revoke
 from anabranch.adapters.postgres.store.store import PostgresStore
 from anabranch.canonical import Json, JsonObject, canonical, sha256
 from anabranch.contract.answer import read
@@ -24,13 +17,14 @@ from anabranch.engine.submitting.submission import Submission
 from anabranch.errors import AnabranchError, Conflict, Denied, InputError, NotFound
 from anabranch.item_actions import ItemAction, ItemActions
 from anabranch.outbound.url import Target, read_url
+from anabranch.platform.action_by import ActionBy
 from anabranch.platform.identity import Identity, identify, name_table
 from anabranch.platform.notifications.webhooks import Callback, Webhooks
 from anabranch.platform.orders import InvalidOrder, PlatformOrder
 from anabranch.plugins.storage.kinds import kind_of_name
 from anabranch.workflows.stages import Declaration
 
-__all__ = ["ALL_PLATFORMS", "ActionBy", "ReleaseActions", "ReleaseRow", "RequestKey", "Subject", "build_release"]
+__all__ = ["ReleaseActions", "ReleaseRow", "RequestKey", "Subject", "build_release"]
 
 # What an order says itself, or what would publish something else than its release.
 DECIDED_INPUTS = {"approval", "dry_run", "expected", "item_id", "source", "table", "tile_items", "title"}
@@ -280,9 +274,8 @@ class ReleaseActions:
         """
         reason = _require_reason(by)
         found = await self.find("release_id", release_id, by.sight)
-        owner = None if by.sight == ALL_PLATFORMS else by.sight
         collection, item = found["collection"], found["item_id"]
-        wanted = ItemAction("rollback", collection, item, by.actor, reason, owner, number, found["number"])
+        wanted = ItemAction("rollback", collection, item, by.actor, reason, by.owner, number, found["number"])
         await self._items.act(wanted, lambda connection: correlate(connection, by))
         return await self.find("release_id", release_id, by.sight)
 

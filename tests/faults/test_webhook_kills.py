@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from anabranch.adapters.postgres.connect import connect
+from anabranch.platform.action_by import ActionBy
 from anabranch.platform.notifications.ports import DeliveryFilter, EndpointChange
 from anabranch.platform.notifications.webhooks import Webhooks
 from tests.support.engine import EngineHarness
@@ -52,7 +53,7 @@ async def test_p9_a_delivering_process_is_killed_in_the_middle_of_calls(
     webhooks = Webhooks(store, tmp_path / "webhook-key", ["127.0.0.1"])
     async with open_receiver(kill_sometimes) as receiver:
         wanted = EndpointChange(receiver.url(), None, ["*"], "standard", "", None, 15, 10)
-        await webhooks.add(PLATFORM, wanted, SECRET, "test")
+        await webhooks.add(PLATFORM, wanted, SECRET, ActionBy(PLATFORM, "test", None, "c"))
         with connect(database_url, None) as owner:
             for n in range(MESSAGES):
                 given = [PLATFORM, f"s{n % SUBJECTS}", n]

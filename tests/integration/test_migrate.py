@@ -93,8 +93,10 @@ FIRST, SECOND = Files().folded
 @pytest.mark.parametrize("ledger", [FIRST + SECOND[1:], SECOND], ids=["folded twice", "folded once"])
 def test_o4_a_database_with_all_old_migrations_has_the_baseline(database_url: str, ledger: Ledger) -> None:
     write_old_ledger(database_url, ledger)
+    later = tuple(migration.name for migration in Files().migrations[1:])
+    assert (status(database_url).pending, status(database_url).problem) == (later, None)
+    assert migrate(database_url).migrations == later
     assert status(database_url).current
-    assert migrate(database_url) == Applied((), redeployed=False)
     assert check(database_url) == []
 
 

@@ -14,8 +14,8 @@ from morecantile import tms
 from anabranch.access import Scope
 from anabranch.contract.platform import Accepted
 from anabranch.engine.model import JobState
+from anabranch.platform.action_by import ActionBy
 from anabranch.platform.orders import PlatformOrder
-from anabranch.release_actions import ActionBy
 from tests.support.rasters import hills, make_raster
 from tests.support.serving import Served, make_key, serve_api
 from tests.support.stack import Stack, open_stack

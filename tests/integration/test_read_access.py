@@ -22,7 +22,7 @@ from anabranch.engine.read_models import JobDetail
 from anabranch.engine.submitting.submission import Order
 from anabranch.errors import InputError
 from anabranch.item_actions import ItemAction
-from anabranch.release_actions import ActionBy
+from anabranch.platform.action_by import ActionBy
 from anabranch.testing.postgres import Databases
 from tests.support.rasters import hills, make_raster
 from tests.support.stack import Stack, open_stack
@@ -224,13 +224,13 @@ async def test_p6_a_file_is_readable_from_its_publication_until_it_is_withdrawn(
     await stack.wait(job_id)
     assert await who_reads() == ["ddh"]
 
-    publishing = stack.gateway.publishing
-    await publishing.change_writer("heights", "arcgis", adds=True, platform="ddh", actor="test")
+    publishing, by = stack.gateway.publishing, ActionBy("ddh", "test", None, "c")
+    await publishing.change_writer("heights", "arcgis", by, adds=True)
     assert await who_reads() == ["ddh", "arcgis"]
     assert (
         await run(stack, "arcgis", "process_raster", source=cog, collection="again", dry_run=True)
     ).job.error is None
-    await publishing.change_writer("heights", "arcgis", adds=False, platform="ddh", actor="test")
+    await publishing.change_writer("heights", "arcgis", by, adds=False)
 
     again = await run(stack, "ddh", "process_raster", source="bronze://ddh/a.tif", tiling="always", **made)
     assert again.job.state is JobState.COMPLETED, again.job.error

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from anabranch.adapters.postgres.store.platforms import ActionBy
 from anabranch.engine.model import Ended, RightId
 from anabranch.engine.ports import Submission, TakenRight
+from anabranch.platform.action_by import ActionBy
 from anabranch.platform.identity import identify
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.nodes import Kind

@@ -19,11 +19,11 @@ from anabranch.engine.model import JobState
 from anabranch.errors import AnabranchError, Conflict
 from anabranch.gateway import Gateway
 from anabranch.item_actions import ItemAction
+from anabranch.platform.action_by import ActionBy
 from anabranch.platform.orders import PlatformOrder
 from anabranch.plugins.stac.catalog import By, Publication, ensure_collection, publish
 from anabranch.plugins.stac.collection import CollectionFacts
 from anabranch.plugins.stac.item import Origin, build_item, find_outputs
-from anabranch.release_actions import ActionBy
 from anabranch.settings import Settings
 from tests.support.data_hub import make_policy
 from tests.support.items import raster_item

@@ -16,8 +16,10 @@ from fastapi import FastAPI
 from anabranch.access import KeyRequest, Scope
 from anabranch.adapters.postgres.store.keys import open_keys
 from anabranch.api.main import create_app
+from anabranch.canonical import Json
 from anabranch.client import AsyncClient, Client, NotAllowed
 from anabranch.oidc.settings import OidcSettings
+from anabranch.platform.action_by import ALL_PLATFORMS, ActionBy
 from anabranch.settings import Settings
 from tests.support.api_process import ApiProcess, dump_tables
 from tests.support.issuer import AUDIENCE, LocalIssuer, make_signing_key, open_issuer, sign
@@ -29,6 +31,11 @@ from tests.support.warm import run_warm
 pytestmark = pytest.mark.postgres
 
 BASE = "http://anabranch.example"
+ADMIN = ActionBy(ALL_PLATFORMS, "operator", None, "c")
+PLATFORM: Mapping[str, Json] = {
+    "title": "Partner", "required_refs": ["id"], "optional_refs": [], "workflows": {}, "approval": "none",
+    "callback_hosts": [],
+}  # fmt: skip
 PLACES = {"/api/jobs": 200, "/stac": 200, "/stac/search": 200, "/features/collections": 200, "/ogc/jobs": 200,
           "/files/00000000000000000000000000000000/a.tif": 404, "/api/jobs/x/stream": 404,
           "/openapi.json": 200}  # fmt: skip
@@ -49,6 +56,8 @@ async def open_api(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
     transport = httpx.ASGITransport(app)
     async with app.router.lifespan_context(app), httpx.AsyncClient(transport=transport, base_url=BASE) as client:
         await app.state.gateway.ready()
+        for platform in ("acme", "other"):
+            await app.state.gateway.releases.save_platform(platform, PLATFORM, ADMIN)
         yield client
 
 
@@ -106,6 +115,15 @@ async def test_s1_refusals_say_what_the_token_lacks(api: httpx.AsyncClient, issu
     forged = sign(issuer.claims(), make_signing_key(number=1), kid="first")
     told = problem(await api.get("/api/jobs", headers={"Authorization": f"Bearer {forged}"}), 401, "auth.invalid")
     assert told["detail"] == problem(wrong, 401, "auth.invalid")["detail"]
+
+
+async def test_s1_a_token_for_a_platform_that_nobody_has_made_is_refused(
+    api: httpx.AsyncClient, issuer: LocalIssuer
+) -> None:
+    refused = problem(await api.get("/api/jobs", headers=bearing(issuer, tenant="nobodys")), 403, "auth.unmapped")
+    assert "'nobodys'" in refused["detail"]
+    assert "anabranch platforms save nobodys" in refused["remedy"]
+    assert (await api.get("/api/jobs", headers=bearing(issuer, tenant="acme"))).status_code == 200
 
 
 async def test_s1_two_headers_or_another_scheme_are_no_token(api: httpx.AsyncClient, issuer: LocalIssuer) -> None:
@@ -239,6 +257,7 @@ async def test_a_client_asks_for_a_new_token_when_the_old_one_has_expired(
 
     (tmp_path / "a.txt").write_bytes(b"content")
     async with serve(app) as url, AsyncClient(url, key=ask) as client:
+        await app.state.gateway.releases.save_platform("acme", PLATFORM, ADMIN)
         assert (await client.upload(tmp_path / "a.txt")).size == 7  # sent again from its start
         job = await client.submit("hello_world", {"n": 1})
         assert (await client.job(job.job_id)).job_id == job.job_id

@@ -323,7 +323,7 @@ async def test_o4_jobs_of_a_database_from_before_the_baseline_have_their_history
     write_old_ledger(database_url, Files().folded[-1])
     with psycopg.connect(database_url) as database:
         database.execute(BEFORE)
-    assert migrate(database_url).migrations == ()
+    migrate(database_url)
 
     async with open_harness(database_url) as engine:
         await engine.end(await engine.claim(1), Ended.RETRY)

@@ -4,6 +4,7 @@ import asyncio
 import gzip
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from anabranch.adapters.postgres.store.webhooks import PostgresWebhooks
 from anabranch.contract.webhooks import Delivery, NewWebhook
 from anabranch.engine.model import SessionKind
 from anabranch.errors import Conflict, NotFound
+from anabranch.platform.action_by import ActionBy
 from anabranch.platform.notifications.deliverer import Deliverer, DeliveryOptions
 from anabranch.platform.notifications.ports import CallResult, DeliveryFilter, EndpointChange
 from anabranch.platform.notifications.webhooks import MAX_ENDPOINTS, Webhooks
@@ -30,6 +32,7 @@ from tests.support.waiting import PATIENCE_SECONDS
 pytestmark = pytest.mark.postgres
 LEASE = timedelta(seconds=60)
 PLATFORM = "acme"
+BY = ActionBy(PLATFORM, "test", None, "c")
 
 
 class Notifying:
@@ -45,7 +48,7 @@ class Notifying:
 
     async def add(self, url: str, **given: Any) -> NewWebhook:
         wanted = {"events": ["*"], "format": "standard", "description": "", "timeout_seconds": 5, "retries": 10}
-        return await self.webhooks.add(PLATFORM, EndpointChange(url, **{**wanted, **given}), SECRET, "test")
+        return await self.webhooks.add(PLATFORM, EndpointChange(url, **{**wanted, **given}), SECRET, BY)
 
     def announce(self, subject: str = "s", event: str = "job.completed", **data: object) -> None:
         with connect(self.url, None) as owner:
@@ -161,7 +164,7 @@ async def test_p9_a_receiver_that_is_down_is_called_for_a_day_and_then_a_dead_le
 
         async with open_receiver() as receiver:
             (endpoint,) = (await notifying.store.list_endpoints(PLATFORM, limit=9, before=None)).items
-            await notifying.webhooks.change(PLATFORM, UUID(endpoint.id), EndpointChange(receiver.url()))
+            await notifying.webhooks.change(UUID(endpoint.id), EndpointChange(receiver.url()), BY)
             assert await notifying.store.replay(PLATFORM, DeliveryFilter(), 10) == [int(dead.id)]
             await receiver.wait(1)
             (again,) = await notifying.ended()
@@ -201,7 +204,7 @@ async def test_p9_what_can_not_be_tried_for_a_day_is_a_dead_letter(notifying: No
     made = await notifying.add("http://127.0.0.1:9/")
     notifying.announce()
     notifying.announce()
-    await notifying.store.change(PLATFORM, UUID(made.id), EndpointChange(active=False))
+    await notifying.store.change(UUID(made.id), EndpointChange(active=False), BY)
     clock.advance(timedelta(hours=25))
     async with notifying.delivering():
         found = await notifying.ended()
@@ -220,7 +223,7 @@ async def test_an_endpoint_that_is_gone_is_disabled(notifying: Notifying) -> Non
 async def test_a_rotated_secret_and_the_former_one_both_verify_for_a_while(notifying: Notifying, clock: Clock) -> None:
     async with open_receiver() as receiver, notifying.delivering():
         made = await notifying.add(receiver.url())
-        rotated = await notifying.webhooks.rotate(PLATFORM, UUID(made.id), None, timedelta(hours=24))
+        rotated = await notifying.webhooks.rotate(UUID(made.id), None, timedelta(hours=24), BY)
         notifying.announce(n=1)
         await receiver.wait(1)
         clock.advance(timedelta(hours=25))
@@ -289,7 +292,7 @@ async def test_p9_a_hostile_receiver_stalls_nobody_and_its_calls_are_visible(
         await hostile.wait(1)
         await notifying.add(healthy.url())
         await notifying.store.change(
-            PLATFORM, UUID((await notifying.deliveries())[0].endpoint_id), EndpointChange(events=["none"])
+            UUID((await notifying.deliveries())[0].endpoint_id), EndpointChange(events=["none"]), BY
         )
         notifying.announce(n=2)
         await healthy.wait(1)
@@ -390,9 +393,9 @@ async def test_endpoints_and_deliveries_of_another_platform_do_not_exist(notifyi
     assert await store.replay(others, DeliveryFilter(), 9) == []
     for call in (
         store.get(others, made),
-        store.change(others, made, EndpointChange(active=False)),
-        store.remove(others, made),
-        store.rotate(others, made, b"", timedelta()),
+        store.change(made, EndpointChange(active=False), replace(BY, sight=others)),
+        store.remove(made, replace(BY, sight=others)),
+        store.rotate(made, b"", timedelta(), replace(BY, sight=others)),
         store.test(others, made, "c"),
         store.delivery(others, int(delivery.id)),
         store.replay_one(others, int(delivery.id)),

@@ -124,6 +124,23 @@ def callback(receiver: Receiver, path: str = "/hook", **given: object) -> dict[s
     return {"url": receiver.url(path), "secret": SECRET, **given}
 
 
+async def test_p7_what_is_done_to_endpoints_is_in_the_audit(served: Served, receiver: Receiver) -> None:
+    made = await served.call("POST", "/api/webhooks", 201, json={"url": receiver.url("/hook?token=hunter2")})
+    path = f"/api/webhooks/{made['id']}"
+    await served.call("PATCH", path, json={"events": ["job.failed"], "active": False})
+    await served.call("PATCH", "/api/webhooks/00000000-0000-4000-8000-000000000000", 404, json={"active": False})
+    await served.call("POST", f"{path}/rotate", json={})
+    await served.call("DELETE", path)
+    lines = (await served.call("GET", "/api/platform/audit"))["items"]
+    assert [line["action"] for line in reversed(lines)] == [
+        "webhook.added", "webhook.changed", "webhook.rotated", "webhook.removed"
+    ]  # fmt: skip
+    assert {(line["platform"], line["actor"]) for line in lines} == {("default", "local")}
+    assert all(line["data"]["endpoint"] == made["id"] and line["correlation_id"] for line in lines)
+    assert (lines[2]["data"]["events"], lines[2]["data"]["active"]) == (["job.failed"], False)
+    assert "hunter2" not in json.dumps(lines), "URLs may hold secrets (S5)"
+
+
 async def test_p9_a_job_calls_back_when_it_ends(served: Served, receiver: Receiver) -> None:
     job = await served.submit([callback(receiver)], n=3)
     await served.finish(job["job_id"])

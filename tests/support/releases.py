@@ -11,8 +11,8 @@ import pytest
 from psycopg.rows import dict_row
 
 from anabranch.engine.model import JobState
+from anabranch.platform.action_by import ALL_PLATFORMS, ActionBy
 from anabranch.platform.orders import PlatformOrder
-from anabranch.release_actions import ALL_PLATFORMS, ActionBy
 from tests.support.rasters import hills, make_raster
 from tests.support.stack import Stack, open_stack
 from tests.support.waiting import PATIENCE_SECONDS

@@ -11,8 +11,9 @@ from anabranch.contract.platform import Accepted
 from anabranch.engine.ports import Submitted
 from anabranch.engine.submitting.submission import Order
 from anabranch.gateway import Gateway
+from anabranch.platform.action_by import ActionBy
 from anabranch.platform.orders import PlatformOrder
-from anabranch.release_actions import ActionBy, RequestKey
+from anabranch.release_actions import RequestKey
 
 __all__ = ["REPLAYED_HEADER", "accept_job", "accept_order"]
 

@@ -15,6 +15,7 @@ from anabranch.bench.measure import make_token
 from anabranch.bench.processes import BenchProcesses, run_processes
 from anabranch.bench.statistics import query_text
 from anabranch.canonical import decode
+from anabranch.platform.action_by import ActionBy
 from anabranch.platform.notifications.ports import EndpointChange
 from anabranch.settings import Settings, load_settings
 
@@ -87,7 +88,8 @@ async def _measure(settings: Settings, url: str, messages: int, processes: Bench
                 f"http://{HOST}:{port}/{place}", events=("bench.*",),
                 format="standard", description="bench", timeout_seconds=15, retries=10,
             )  # fmt: skip
-            await webhooks.add(f"{platform}-{place}", wanted, None, "bench")
+            owner = f"{platform}-{place}"
+            await webhooks.add(owner, wanted, None, ActionBy(owner, "bench", None, "bench"))
         await _announce(url, platform, range(WARM_MESSAGES))
         await receiver.wait(0, WARM_MESSAGES, processes)
         paced = await _pace(url, platform, WARM_MESSAGES)

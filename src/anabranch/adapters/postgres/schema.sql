@@ -844,7 +844,7 @@ create index requests_release on app.requests (release_id, number);
 create table app.audit (
     number bigint generated always as identity primary key,
     at timestamptz not null,
-    platform text collate "C" not null references app.platforms,
+    platform text collate "C" not null,
     actor text not null,
     action text not null,
     asset_id text collate "C",

@@ -1,7 +1,7 @@
 """Who calls, as the platform knows them."""
 
 from anabranch.api.deps import Caller
-from anabranch.release_actions import ALL_PLATFORMS, ActionBy
+from anabranch.platform.action_by import ALL_PLATFORMS, ActionBy
 
 __all__ = ["act_as", "visible_platform"]
 

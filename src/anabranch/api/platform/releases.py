@@ -26,7 +26,8 @@ from anabranch.codes import code_of
 from anabranch.contract.answer import Page
 from anabranch.contract.platform import Decision, Release
 from anabranch.errors import AnabranchError
-from anabranch.release_actions import ActionBy, build_release
+from anabranch.platform.action_by import ActionBy
+from anabranch.release_actions import build_release
 
 __all__ = ["router"]
 

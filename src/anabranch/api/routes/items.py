@@ -18,6 +18,7 @@ from anabranch.api.answers.etags import (
 from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway, CurrentLimits, CurrentReads, GivenKey, needs
 from anabranch.api.openapi.declare import BODY_CODES, SUBMIT_CODES, body, keyed, problems, takes
 from anabranch.api.paths import CollectionId, ItemId, PlatformId
+from anabranch.api.platform.callers import act_as
 from anabranch.api.requests.body import JsonBody, check_body
 from anabranch.api.requests.if_match import IfMatch, number_tag, read_if_match, require_match
 from anabranch.api.requests.job_bodies import read_job
@@ -295,9 +296,7 @@ async def remove_writer(
 async def _change_writer(
     collection: str, writer: str, caller: Caller, gateway: Gateway, *, adds: bool
 ) -> CollectionAccess:
-    changed = await gateway.publishing.change_writer(
-        collection, writer, adds=adds, platform=caller.sees, actor=caller.name
-    )
+    changed = await gateway.publishing.change_writer(collection, writer, act_as(caller), adds=adds)
     log.info("collection.writers_changed", collection=collection, writer=writer, added=adds, by=caller.name)
     return changed
 

@@ -28,7 +28,7 @@ async def make_key(given: JsonBody, caller: CurrentCaller, gateway: CurrentGatew
     """Create a key. Only this response contains its secret."""
     wanted = check_body(MakeKeyRequest, given).wanted()
     await gateway.keys.require_platform(wanted.platform)
-    key, credential = await gateway.keys.make(wanted, caller.name)
+    key, credential = await gateway.keys.make(wanted, caller.name, caller.correlation_id)
     log.info("key.made", made=key.id, name=key.name, platform=key.platform, scope=key.scope)
     return build(NewKey, key, key=credential.text)
 
@@ -43,6 +43,6 @@ async def list_keys(query: Annotated[KeysQuery, Query()], gateway: CurrentGatewa
 @router.delete("/{key_id}", dependencies=[needs(Scope.ADMIN)], responses=problems("key.not_found"))
 async def revoke_key(key_id: KeyId, caller: CurrentCaller, gateway: CurrentGateway) -> Key:
     """Revoke a key permanently; within a second no process accepts it."""
-    revoked = await gateway.keys.revoke(key_id, caller.name)
+    revoked = await gateway.keys.revoke(key_id, caller.name, caller.correlation_id)
     log.info("key.revoked", revoked=revoked.id, name=revoked.name, platform=revoked.platform)
     return revoked

@@ -10,6 +10,7 @@ from anabranch.api.answers.build import page_links
 from anabranch.api.deps import CurrentCaller, CurrentGateway, needs
 from anabranch.api.openapi.declare import BODY_CODES, body, problems
 from anabranch.api.paths import DeliveryId, EndpointId
+from anabranch.api.platform.callers import act_as
 from anabranch.api.requests.body import JsonBody, check_body
 from anabranch.api.requests.webhooks import (
     AddWebhookRequest,
@@ -48,7 +49,7 @@ async def add_webhook(given: JsonBody, caller: CurrentCaller, gateway: CurrentGa
     if platform != caller.platform:
         await gateway.releases.platforms.require(platform)
     secret = wanted.secret.get_secret_value() if wanted.secret else None
-    made = await gateway.webhooks.add(platform, wanted.wanted, secret, caller.name)
+    made = await gateway.webhooks.add(platform, wanted.wanted, secret, act_as(caller))
     log.info("webhook.added", endpoint=made.id, platform=platform)
     return made
 
@@ -120,14 +121,14 @@ async def change_webhook(
 ) -> Webhook:
     """Change an endpoint; what is not given stays."""
     change = check_body(ChangeWebhookRequest, given).change
-    return await gateway.webhooks.change(caller.sees, endpoint_id, change)
+    return await gateway.webhooks.change(endpoint_id, change, act_as(caller))
 
 
 @router.delete("/{endpoint_id}", dependencies=[OPERATE], responses=problems(*ENDPOINT_CODES))
 async def remove_webhook(endpoint_id: EndpointId, caller: CurrentCaller, gateway: CurrentGateway) -> Webhook:
     """Remove an endpoint with its deliveries and their log; the answer is what it was."""
     removed = await gateway.webhooks.store.get(caller.sees, endpoint_id)
-    await gateway.webhooks.store.remove(caller.sees, endpoint_id)
+    await gateway.webhooks.store.remove(endpoint_id, act_as(caller))
     log.info("webhook.removed", endpoint=removed.id, platform=removed.platform)
     return removed
 
@@ -144,7 +145,7 @@ async def rotate_webhook(
     """Replace the secret. Messages are signed with both for a while; only this response contains the new one."""
     wanted = check_body(RotateSecretRequest, given)
     secret = wanted.secret.get_secret_value() if wanted.secret else None
-    return await gateway.webhooks.rotate(caller.sees, endpoint_id, secret, wanted.keep)
+    return await gateway.webhooks.rotate(endpoint_id, secret, wanted.keep, act_as(caller))
 
 
 @router.post(

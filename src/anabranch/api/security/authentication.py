@@ -1,6 +1,7 @@
 """Authenticates a request by its API key, or by a token of the configured issuer."""
 
 import asyncio
+import math
 import time
 from collections.abc import Callable, Sequence
 from weakref import WeakValueDictionary
@@ -11,7 +12,7 @@ from anabranch.access import Credential, KnownKey, NotAuthenticated, Principal
 from anabranch.adapters.postgres.store.keys import PostgresKeys
 from anabranch.api.security.limits import Limits
 from anabranch.api.security.rates import network_of
-from anabranch.errors import AnabranchError, Unavailable
+from anabranch.errors import AnabranchError, NotFound, Unavailable
 from anabranch.oidc.tokens import Tokens
 
 __all__ = ["Authenticator"]
@@ -35,6 +36,7 @@ class Authenticator:
         self._limits = limits
         self._tokens = tokens
         self._known: dict[tuple[str, bytes], tuple[float, KnownKey]] = {}
+        self._platforms: dict[str, float] = {}  # those that exist, and when that was looked up
         self._turns: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
     async def authenticate(self, headers: Sequence[str], address: str) -> Principal:
@@ -46,6 +48,7 @@ class Authenticator:
         credential = Credential.parse(text)
         if credential is None:
             if self._tokens and (principal := await self._tokens.authenticate(text)):
+                await self._require_platform(principal.platform)
                 return principal
             self._limits.check_guesses(address, b"")
             raise self._refuse(address)
@@ -60,6 +63,21 @@ class Authenticator:
         elif (credential.key_id, credential.digest) not in self._known:
             self._known[credential.key_id, credential.digest] = time.monotonic(), known
         return known.principal(credential.key_id)
+
+    async def _require_platform(self, name: str) -> None:
+        """Refuse a token that names a platform which nobody has made: those of keys are checked when they are made."""
+        if time.monotonic() - self._platforms.get(name, -math.inf) < self.FRESH_SECONDS:
+            return
+        try:
+            await self._keys().require_platform(name)
+        except NotFound as error:
+            raise AnabranchError(
+                "auth.unmapped",
+                f"the token is for platform {name!r}, and there is none of that name",
+                remedy=f"The operator makes it with `anabranch platforms save {name} FILE`, or maps the claim by "
+                "ANABRANCH_OIDC__PLATFORMS.",
+            ) from error
+        self._platforms[name] = time.monotonic()
 
     async def _look_up(self, credential: Credential, address: str) -> KnownKey:
         # Few at a time: of a flood of wrong keys, most are refused before they reach the database.

@@ -12,6 +12,7 @@ from anabranch.canonical import JsonObject
 from anabranch.contract.answer import build
 from anabranch.contract.webhooks import Format, NewWebhook, Webhook
 from anabranch.outbound.url import Target, read_url
+from anabranch.platform.action_by import ActionBy
 from anabranch.platform.notifications.ports import EndpointChange, WebhookStore
 from anabranch.sealing import Sealer
 from anabranch.webhook_signature import make_secret, read_secret
@@ -56,7 +57,7 @@ class Webhooks:
         """The hosts that a platform may be called at although they are private."""
         return {*self._hosts, *await self.store.callback_hosts(platform)}
 
-    async def add(self, platform: str, wanted: EndpointChange, secret: str | None, by: str) -> NewWebhook:
+    async def add(self, platform: str, wanted: EndpointChange, secret: str | None, by: ActionBy) -> NewWebhook:
         """Add an endpoint, with a secret of the caller or a new one; Conflict if the platform has enough."""
         target = read_url(wanted.url or "", await self.exempt_hosts(platform))
         endpoint, secret = UUID(bytes=random.token_bytes(16), version=4), secret or make_secret()
@@ -66,19 +67,19 @@ class Webhooks:
         made = await self.store.make(endpoint, platform, known, sealed, by, most=MAX_ENDPOINTS)
         return build(NewWebhook, made, secret=secret)
 
-    async def change(self, platform: str | None, endpoint: UUID, change: EndpointChange) -> Webhook:
+    async def change(self, endpoint: UUID, change: EndpointChange, by: ActionBy) -> Webhook:
         """Change an endpoint."""
         if change.url is not None:
-            owner = (await self.store.get(platform, endpoint)).platform
+            owner = (await self.store.get(by.sight, endpoint)).platform
             target = read_url(change.url, await self.exempt_hosts(owner))
             change = replace(change, authority=target.authority)
-        return await self.store.change(platform, endpoint, change)
+        return await self.store.change(endpoint, change, by)
 
-    async def rotate(self, platform: str | None, endpoint: UUID, secret: str | None, keep: timedelta) -> NewWebhook:
+    async def rotate(self, endpoint: UUID, secret: str | None, keep: timedelta, by: ActionBy) -> NewWebhook:
         """Replace the secret; the former one is valid for a while."""
         secret = secret or make_secret()
         read_secret(secret)
-        changed = await self.store.rotate(platform, endpoint, self._sealer.seal(endpoint, secret), keep)
+        changed = await self.store.rotate(endpoint, self._sealer.seal(endpoint, secret), keep, by)
         return build(NewWebhook, changed, secret=secret)
 
     def derive_secret(self, platform: str, url: str) -> str:

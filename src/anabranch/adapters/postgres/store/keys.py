@@ -31,12 +31,12 @@ class PostgresKeys:
     def __init__(self, database: Calls) -> None:
         self._database = database
 
-    async def make(self, wanted: KeyRequest, made_by: str) -> tuple[Key, Credential]:
+    async def make(self, wanted: KeyRequest, made_by: str, correlation_id: str | None = None) -> tuple[Key, Credential]:
         """A new key, and what its holder sends: it is shown here and never again."""
         credential = Credential.make()
         await self._database.call(
             "make_key", credential.key_id, credential.digest, wanted.name, wanted.platform, wanted.scope, wanted.lasts,
-            made_by,
+            made_by, correlation_id,
         )  # fmt: skip
         return await self.get(credential.key_id), credential
 
@@ -66,9 +66,9 @@ class PostgresKeys:
         more = str(rows[limit - 1]["id"]) if len(rows) > limit else None
         return Page(tuple(map(_key, rows[:limit])), more)
 
-    async def revoke(self, key_id: str, revoked_by: str) -> Key:
+    async def revoke(self, key_id: str, revoked_by: str, correlation_id: str | None = None) -> Key:
         """Revoke a key for good; one that is revoked stays so."""
-        (row,) = await self._database.call("revoke_key", key_id, revoked_by)
+        (row,) = await self._database.call("revoke_key", key_id, revoked_by, correlation_id)
         if not row["revoke_key"]:
             raise _unknown(key_id)
         return await self.get(key_id)

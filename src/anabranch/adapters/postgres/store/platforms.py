@@ -16,11 +16,9 @@ from anabranch.contract.platform import AuditEntry, Platform, WorkOrder
 from anabranch.engine.model import RightId
 from anabranch.engine.ports import TakenRight
 from anabranch.errors import NotFound
+from anabranch.platform.action_by import ALL_PLATFORMS, ActionBy
 
-__all__ = ["ALL_PLATFORMS", "ActionBy", "PostgresPlatforms", "SubmittedRelease", "correlate", "revoke"]
-
-
-ALL_PLATFORMS = "*"
+__all__ = ["PostgresPlatforms", "SubmittedRelease", "correlate", "revoke"]
 
 
 class Calls(Protocol):
@@ -28,16 +26,6 @@ class Calls(Protocol):
 
     async def call(self, function: str, *arguments: object) -> list[DictRow]:
         """The rows of a function."""
-
-
-@dataclass(frozen=True)
-class ActionBy:
-    """Who acts on a release, and why; `sight` limits it to a platform's releases."""
-
-    sight: str
-    actor: str
-    reason: str | None
-    correlation_id: str
 
 
 @dataclass(frozen=True)

@@ -75,6 +75,7 @@ from anabranch.engine.ports import (
 )
 from anabranch.engine.submitting.submission import IdempotencyKey, Submission
 from anabranch.errors import NotFound, Unavailable
+from anabranch.platform.action_by import ActionBy
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.expressions import Reference
 
@@ -390,9 +391,10 @@ class PostgresStore:
                 pass
         return Limit(**{**rows[0], "kind": LimitKind(rows[0]["kind"])}) if rows else None
 
-    async def change_writer(self, collection: str, writer: str, *, adds: bool, platform: str | None, by: str) -> bool:
+    async def change_writer(self, collection: str, writer: str, by: ActionBy, *, adds: bool) -> bool:
         """Add or remove a platform that may publish into a collection; False if there is none of that owner."""
-        return bool(await self._value("change_writer", collection, writer, adds, platform, by))
+        known = by.owner, by.actor, by.correlation_id
+        return bool(await self._value("change_writer", collection, writer, adds, *known))
 
     async def drain(self, session: SessionId, *, draining: bool) -> bool:
         """Stop a session from claiming, or let it claim again; False when there is no such live session."""

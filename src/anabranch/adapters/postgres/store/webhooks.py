@@ -16,6 +16,7 @@ from anabranch.contract.answer import Page
 from anabranch.contract.webhooks import Delivery, DeliveryAttempt, DeliveryDetail, Webhook
 from anabranch.engine.model import SessionId
 from anabranch.errors import Conflict, NotFound
+from anabranch.platform.action_by import ActionBy
 from anabranch.platform.notifications.ports import CallResult, DeliveryFilter, DueDelivery, EndpointChange
 
 __all__ = ["PostgresOutbox", "PostgresWebhooks"]
@@ -95,39 +96,42 @@ class PostgresWebhooks:
         self._database = database
 
     async def make(
-        self, endpoint: UUID, platform: str, wanted: EndpointChange, secret: bytes, by: str, *, most: int
+        self, endpoint: UUID, platform: str, wanted: EndpointChange, secret: bytes, by: ActionBy, *, most: int
     ) -> Webhook:
         """Add an endpoint; Conflict if the platform has `most` of them."""
         made = await _value(
             self._database, "make_endpoint", endpoint, platform, wanted.url, wanted.authority,
             list(wanted.events or ()), wanted.format, wanted.description, secret, wanted.timeout_seconds,
-            wanted.retries, by, most,
+            wanted.retries, by.actor, most, by.correlation_id,
         )  # fmt: skip
         if not made:
             raise Conflict("webhook.too_many", f"platform {platform} has {most} endpoints, and may not have more")
         return await self.get(platform, endpoint)
 
-    async def change(self, platform: str | None, endpoint: UUID, change: EndpointChange) -> Webhook:
+    async def change(self, endpoint: UUID, change: EndpointChange, by: ActionBy) -> Webhook:
         """Change what is given."""
         events = None if change.events is None else list(change.events)
         changed = await _value(
-            self._database, "change_endpoint", platform, endpoint, change.url, change.authority, events, change.format,
-            change.description, change.active, change.timeout_seconds, change.retries,
+            self._database, "change_endpoint", by.sight, endpoint, change.url, change.authority, events, change.format,
+            change.description, change.active, change.timeout_seconds, change.retries, by.actor, by.correlation_id,
         )  # fmt: skip
         if not changed:
             raise _no_endpoint(endpoint)
-        return await self.get(platform, endpoint)
+        return await self.get(by.sight, endpoint)
 
-    async def remove(self, platform: str | None, endpoint: UUID) -> None:
+    async def remove(self, endpoint: UUID, by: ActionBy) -> None:
         """Remove an endpoint with its deliveries."""
-        if not await _value(self._database, "remove_endpoint", platform, endpoint):
+        if not await _value(self._database, "remove_endpoint", by.sight, endpoint, by.actor, by.correlation_id):
             raise _no_endpoint(endpoint)
 
-    async def rotate(self, platform: str | None, endpoint: UUID, secret: bytes, keep: timedelta) -> Webhook:
+    async def rotate(self, endpoint: UUID, secret: bytes, keep: timedelta, by: ActionBy) -> Webhook:
         """Replace the secret; the former one is valid for a while."""
-        if not await _value(self._database, "rotate_secret", platform, endpoint, secret, keep):
+        done = await _value(
+            self._database, "rotate_secret", by.sight, endpoint, secret, keep, by.actor, by.correlation_id
+        )
+        if not done:
             raise _no_endpoint(endpoint)
-        return await self.get(platform, endpoint)
+        return await self.get(by.sight, endpoint)
 
     async def get(self, platform: str | None, endpoint: UUID) -> Webhook:
         """An endpoint."""

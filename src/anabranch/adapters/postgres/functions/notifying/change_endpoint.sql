@@ -1,9 +1,12 @@
 -- Change what is given of an endpoint, null leaves it. One that is activated, or has another address, begins without
--- failures. _platform: null for the operator. False: there is no such endpoint.
+-- failures. _platform: null or `*` for the operator. False: there is no such endpoint.
 create function app.change_endpoint(
     _platform text, _id uuid, _url text, _authority text, _events text[], _format app.webhook_format,
-    _description text, _active boolean, _timeout_seconds integer, _retries integer
+    _description text, _active boolean, _timeout_seconds integer, _retries integer, _by text default null,
+    _correlation_id text default null
 ) returns boolean language plpgsql as $$
+declare
+    _owner text;
 begin
     perform app.see(coalesce(_platform, '*'));
     update app.webhook_endpoints e
@@ -14,10 +17,14 @@ begin
            failures = case when _active or _url is not null then 0 else e.failures end,
            open_until = case when _active or _url is not null then null else e.open_until end,
            disabled_reason = case when _active then null else e.disabled_reason end, changed_at = app.now()
-     where e.id = _id and e.listed and e.platform = coalesce(_platform, e.platform);
-    if found then
-        perform app.ring_deliverer();
+     where e.id = _id and e.listed returning e.platform into _owner;
+    if not found then
+        return false;
     end if;
-    return found;
+    perform app.ring_deliverer();
+    perform app.record_change(_owner, _by, 'webhook.changed', jsonb_strip_nulls(jsonb_build_object(
+        'endpoint', _id, 'host', _authority, 'events', _events, 'format', _format, 'active', _active,
+        'timeout_seconds', _timeout_seconds, 'retries', _retries)), _correlation_id);
+    return true;
 end;
 $$;

@@ -1,4 +1,5 @@
--- Endpoints as they may be shown, the newest first, before a cursor; or the one with this id. _platform: null for the operator.
+-- Endpoints as they may be shown, the newest first, before a cursor; or the one with this id. _platform: null or
+-- `*` for the operator.
 create function app.list_endpoints(_platform text, _id uuid, _before bigint, _limit integer)
 returns table (
     number bigint, id text, platform text, url text, events text[], format app.webhook_format, description text,
@@ -16,7 +17,7 @@ returns table (
                                    where d.endpoint = e.id and d.state = 'dead' limit 10000) p),
            e.made_at, e.made_by, e.changed_at
       from app.webhook_endpoints e
-     where e.listed and (_platform is null or e.platform = _platform) and (_id is null or e.id = _id)
+     where e.listed and (coalesce(_platform, '*') = '*' or e.platform = _platform) and (_id is null or e.id = _id)
        and (_before is null or e.number < _before)
      order by e.number desc limit _limit;
 $$;

@@ -1,12 +1,14 @@
 -- Remove an endpoint with its deliveries, their messages and log. False: there is no such endpoint.
-create function app.remove_endpoint(_platform text, _id uuid) returns boolean language plpgsql as $$
+create function app.remove_endpoint(
+    _platform text, _id uuid, _by text default null, _correlation_id text default null
+) returns boolean language plpgsql as $$
 declare
     _messages uuid[];
+    _e record;
 begin
     perform app.see(coalesce(_platform, '*'));
     perform app.lock_deliveries();
-    perform from app.webhook_endpoints e
-      where e.id = _id and e.listed and e.platform = coalesce(_platform, e.platform) for update;
+    select e.platform, e.authority into _e from app.webhook_endpoints e where e.id = _id and e.listed for update;
     if not found then
         return false;
     end if;
@@ -14,6 +16,8 @@ begin
     delete from app.webhook_endpoints e where e.id = _id;
     delete from app.webhook_messages m
      where m.id = any(_messages) and not exists (select from app.webhook_deliveries d where d.message = m.id);
+    perform app.record_change(_e.platform, _by, 'webhook.removed',
+                              jsonb_build_object('endpoint', _id, 'host', _e.authority), _correlation_id);
     return true;
 end;
 $$;
