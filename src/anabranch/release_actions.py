@@ -107,8 +107,8 @@ class ReleaseActions:
         row = {**prepared.order, **({"key": key.to_json()} if key else {})}
         done = await self._store.submit_release(row, prepared.submission, self._session(), dry_run=dry_run)
         self._start(done.rights)
-        if refused := _refuse(done.verdict, prepared.identity):
-            raise refused
+        if done.verdict in REFUSALS:
+            raise REFUSALS[done.verdict](prepared.identity)
         accepted = replace(_accepted(prepared, done), callback_secret=None if dry_run else prepared.made_secret)
         return accepted, done.replayed
 
@@ -318,28 +318,28 @@ def _needs_approval(order: PlatformOrder, platform: Platform) -> bool:
     return bool(order.approval) or platform.approval != "none"
 
 
-# The verdicts that refuse an order: the code, and what is wrong.
-REFUSED = {
-    "deleted": ("asset.deleted", "asset {0.asset_id} was deleted"),
-    "unresolved": ("release.unresolved", "another release of asset {0.asset_id} is processed or reviewed now"),
-    "different": (
-        "release.exists", "release {0.release_id} was submitted before with another source or other options"
+# The errors of the verdicts that refuse an order.
+REFUSALS: Mapping[str, Callable[[Identity], Conflict]] = {
+    "taken": lambda _: KeyTaken(),
+    "deleted": lambda one: Conflict("asset.deleted", f"asset {one.asset_id} was deleted"),
+    "unresolved": lambda one: Conflict(
+        "release.unresolved", f"another release of asset {one.asset_id} is processed or reviewed now"
     ),
-    "approved": ("release.approved", "release {0.release_id} is approved"),
-    "processing": ("release.processing", "release {0.release_id} is being processed"),
-    "owner": ("publication.owner", "the collection of release {0.release_id} belongs to another platform"),
-    "clearance": ("release.clearance", "release {0.release_id} is readable by fewer people than the order says"),
-    "full": ("platform.full", "platform {0.platform} has as many unresolved releases as it may have"),
-}  # fmt: skip
-
-
-def _refuse(verdict: str, identity: Identity) -> Conflict | None:
-    if verdict == "taken":
-        return KeyTaken()
-    if verdict not in REFUSED:
-        return None
-    code, what = REFUSED[verdict]
-    return Conflict(code, what.format(identity))
+    "different": lambda one: Conflict(
+        "release.exists", f"release {one.release_id} was submitted before with another source or other options"
+    ),
+    "approved": lambda one: Conflict("release.approved", f"release {one.release_id} is approved"),
+    "processing": lambda one: Conflict("release.processing", f"release {one.release_id} is being processed"),
+    "owner": lambda one: Conflict(
+        "publication.owner", f"the collection of release {one.release_id} belongs to another platform"
+    ),
+    "clearance": lambda one: Conflict(
+        "release.clearance", f"release {one.release_id} is readable by fewer people than the order says"
+    ),
+    "full": lambda one: Conflict(
+        "platform.full", f"platform {one.platform} has as many unresolved releases as it may have"
+    ),
+}
 
 
 def _accepted(prepared: _Prepared, done: SubmittedRelease) -> Accepted:

@@ -1,7 +1,8 @@
 -- Give an endpoint another secret; the former one signs beside it for a while. False: there is no such endpoint.
 create function app.rotate_secret(
     _platform text, _id uuid, _secret bytea, _keep interval, _by text default null, _correlation_id text default null
-) returns boolean language plpgsql as $$
+) returns boolean
+language plpgsql as $$
 declare
     _owner text;
 begin
@@ -9,10 +10,9 @@ begin
     update app.webhook_endpoints e
        set secret = _secret, former_secret = e.secret, former_until = app.now() + _keep, changed_at = app.now()
      where e.id = _id and e.listed returning e.platform into _owner;
-    if not found then
-        return false;
+    if _owner is not null then
+        perform app.record_change(_owner, _by, 'webhook.rotated', jsonb_build_object('endpoint', _id), _correlation_id);
     end if;
-    perform app.record_change(_owner, _by, 'webhook.rotated', jsonb_build_object('endpoint', _id), _correlation_id);
-    return true;
+    return _owner is not null;
 end;
 $$;
