@@ -1,11 +1,10 @@
 """Publications: what readers see changes in one transaction, every change has a number, and none is lost in a race."""
 
-import shutil
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,6 @@ from psycopg import Connection
 from psycopg.types.json import Jsonb
 
 from anabranch.adapters.postgres.connect import Role, connect
-from anabranch.adapters.postgres.schema.files import ROOT, Files
-from anabranch.adapters.postgres.schema.migrate import migrate
 from anabranch.canonical import Json
 from anabranch.engine.model import Attempt, TaskKey
 from anabranch.errors import AnabranchError, Conflict, Denied, Interrupted, NotFound, Transient
@@ -494,40 +491,3 @@ def test_c3_a_rebuild_while_others_publish_loses_nothing(
 
     at_once(catalog_url, rebuild_it, insist(B, "dem"), insist(C, "other"))
     assert shown(login) == ["b", "c"]
-
-
-def test_o4_what_an_earlier_release_published_becomes_the_first_publication(
-    empty_database_url: str, tmp_path: Path
-) -> None:
-    """And its processes go on: they read what they know, and publish."""
-    earlier = tmp_path / "src" / "adapters" / "postgres"
-    later = shutil.ignore_patterns("*.py", "functions", "views", "002[3-9]_*", "003*_*", "grants.sql")
-    shutil.copytree(ROOT, earlier, ignore=later)
-    (earlier / "functions").mkdir()
-    (earlier / "views").mkdir()
-    (earlier / "grants.sql").write_text("select 1;")
-    (earlier / "release.txt").write_text("release 48\noldest 38\nchecksum none\n")
-    migrate(empty_database_url, files=Files(earlier))
-    item = {"id": "dem", "document": publication(A).document, "outputs": [asdict(publication(A).outputs[0])]}
-    with connect(empty_database_url, None) as login:
-        login.execute("alter table app.jobs add platform text")
-        add_job(login, A, "roads")
-        login.execute("""
-            alter table app.jobs drop platform;
-            insert into app.collections values ('heights', '{}', now(), now());
-            insert into app.signing_keys values ('k', 'pem', now());""")
-        login.execute("insert into app.catalog_items values ('heights', 'dem', %s, %s, now())", [Jsonb({"a": 1}), A])
-        output = "(%s, 'dem.tif', 'cog', 'silver', 'x.tif', 't', 1, repeat('0', 64), 'heights', 'dem')"
-        login.execute(f"insert into app.outputs values {output}", [A])
-        login.execute("insert into app.manifests values ('heights', 'dem', 'signed', 'k')")
-        login.execute("insert into app.item_handlers values ('heights', 'dem', 'h', '1')")
-        migrate(empty_database_url)
-
-        assert history(login) == [(1, "publish", 1, "anabranch")]
-        current = "select key, owner, body, manifest, handlers, job_id from app.current_publications"
-        assert login.execute(current).fetchall() == [("heights/dem", "roads", {"a": 1}, "signed", {"h": ["1"]}, A)]
-        old = "select job_id, name, collection, item from app.outputs natural join app.manifests"
-        assert login.execute(old).fetchall() == [(A, "dem.tif", "heights", "dem")]
-        published = login.execute("select changed from app.publish_items('heights', %s, %s)", [A, Jsonb([item])])
-        assert published.fetchall() == [(["dem"],)]
-        assert [action for _, action, *_ in history(login)] == ["publish", "replace"]

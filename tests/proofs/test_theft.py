@@ -93,7 +93,8 @@ class Worker:
         self._held = []
 
     async def _advance(self, rights: list[TakenRight]) -> None:
-        self._tally.advances += (await Advancer(self._store, self.session, RESULTS).advance(rights)).applied
+        spent = await Advancer(self._store, self.session, RESULTS).advance(rights)
+        self._tally.advances += spent.applied
 
     def _result(self, claim: Claim, session: SessionId | None = None) -> Report:
         body = {"attempt": claim.attempt, "session": session or self.session}

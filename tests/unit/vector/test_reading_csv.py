@@ -13,6 +13,7 @@ from anabranch.errors import Permanent
 from anabranch.plugins.vector.convert import convert
 from anabranch.plugins.vector.models import ReadOptions
 from anabranch.plugins.vector.reading.csv.open_csv import open_csv
+from anabranch.plugins.vector.reading.encodings import PIECE_BYTES, detect_encoding
 from anabranch.plugins.vector.settings import VectorSettings
 from tests.support.source_layers import read_all
 from tests.unit.vector.conftest import Open, Refuse
@@ -291,6 +292,16 @@ def test_given_crs_and_delimiter_are_used(layers: Open, tmp_path: Path) -> None:
 
 
 plain = st.text(st.characters(codec="utf-8", exclude_characters="\x00\r\ufeff"), max_size=8)
+
+
+def test_v1_a_replacement_character_in_a_file_is_kept_wherever_it_is(tmp_path: Path) -> None:
+    """Also where two reads of the file meet: it is valid UTF-8."""
+    path = tmp_path / "a.csv"
+    for before in range(3):
+        path.write_text("a" * (PIECE_BYTES - before) + "\ufffd\u00e4", encoding="utf-8")
+        assert detect_encoding(path) == "utf-8"
+    path.write_bytes("\ufffd".encode() + b"\xe4")
+    assert detect_encoding(path) == "cp1252"
 
 
 @given(st.lists(st.tuples(st.floats(-90, 90), st.floats(-180, 180), plain, plain), min_size=1, max_size=8))

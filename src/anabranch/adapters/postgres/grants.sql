@@ -48,11 +48,9 @@ begin
                    show_items, show_tables, take_due, tick, try_again, watch, watch_job}') as part,
                p.proname = any('{
                    adopt_table, begin_chunk, change_items, ensure_collection, find_adopted, find_asset, find_foreign,
-                   find_layer,
-                   finish_layer_table, find_made_from, find_origin, find_provenance,
-                   find_readable, find_shown, hold_attempt, keep_publications, list_documents, list_extents, list_failures,
-                   list_files, list_published, make_layer_table, mix_layer_table, note_versions, now, publish_items,
-                   remove_collection, replace_extent}') as handlers
+                   find_layer, find_made_from, find_provenance, find_readable, find_shown, finish_layer_table,
+                   hold_attempt, list_documents, list_extents, list_failures, list_files, list_published,
+                   make_layer_table, mix_layer_table, note_versions, now, remove_collection, replace_extent}') as handlers
           from pg_catalog.pg_proc p
          where p.pronamespace = 'app'::regnamespace and p.prokind = 'f'
     loop

@@ -34,6 +34,7 @@ def check_encoding(name: str) -> str:
 def detect_encoding(path: Path, *, start: int = 0, fields: bool = False) -> str:
     """UTF-8 if the bytes of a file are valid in it, else cp1252, or Latin-1 if that has no such bytes."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    valid = codecs.getincrementaldecoder("utf-8")("ignore")
     used: set[int] = set()
     broken = others = 0
     with path.open("rb") as file:
@@ -44,8 +45,9 @@ def detect_encoding(path: Path, *, start: int = 0, fields: bool = False) -> str:
                     if piece.startswith(mark):
                         return name
             text = decoder.decode(piece)
+            written = valid.decode(piece).count("\ufffd")  # the replacement character is also one that may be written
             if not text.isascii():
-                broken += text.count("\ufffd")
+                broken += text.count("\ufffd") - written
                 others += sum(letter > "\x7f" for letter in text) if fields else 1
                 used |= UNDEFINED_IN_CP1252 & set(piece)
     broken += len(decoder.decode(b"", final=True))
