@@ -75,7 +75,7 @@ def test_a_reset_empties_the_catalog_too(published: str, capsys: pytest.CaptureF
     assert call(["db", "reset", "--yes"]) == 0
     with connect(published, None) as connection:
         rows = connection.execute(
-            "select (select count(*) from pgstac.collections), (select count(*) from app.outputs)"
+            "select (select count(*) from pgstac.collections), (select count(*) from app.published_files)"
         )
         assert rows.fetchone() == (0, 0)
     assert call(["db", "catalog", "check"]) == 0
@@ -85,7 +85,7 @@ def test_what_a_published_item_uses_is_not_removed_or_replaced(
     published: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with connect(published, None) as connection:
-        ((address,),) = connection.execute("select tier || '://' || key from app.outputs limit 1").fetchall()
+        ((address,),) = connection.execute("select tier || '://' || key from app.published_files limit 1").fetchall()
     file, stored = tmp_path / "file.tif", tmp_path / address.replace("://", "/")
     file.write_bytes(b"another")
     stored.parent.mkdir(parents=True)

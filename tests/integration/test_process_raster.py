@@ -208,7 +208,7 @@ async def test_what_a_job_computes_it_can_publish_and_no_other_job_can(
             await stack.run("process_raster_times", source=made["href"]),
         ]
     assert published(catalog_url) == [item["id"] for item in made["items"]]
-    (manifest,) = rows(catalog_url, "select envelope from app.manifests")
+    (manifest,) = rows(catalog_url, "select manifest as envelope from app.current_publications where kind = 'item'")
     assert made["sha256"] in base64.b64decode(json.loads(manifest["envelope"])["payload"]).decode()
     assert below.job.state is JobState.COMPLETED, below.job.error
     assert [job.job.error and job.job.error.code for job in others] == ["storage.not_readable"] * 5
@@ -239,7 +239,7 @@ async def test_w6_w7_a_file_that_is_refused_leaves_nothing_published(
     assert found == wanted
     assert all(job.job.error and job.job.error.remedy for job in jobs)
     assert published(catalog_url) == []
-    assert rows(catalog_url, "select * from app.outputs") == []
+    assert rows(catalog_url, "select * from app.published_files") == []
     assert not (tmp_path / "silver").exists() or not any((tmp_path / "silver").rglob("*.tif"))
 
 

@@ -55,7 +55,7 @@ async def test_a_large_raster_is_one_item_in_tiles_and_is_drawn_without_seams(
     assert kinds == ["mosaic", "overview", *["tile"] * 5, "thumbnail", "report"]
     with psycopg.connect(catalog_url, row_factory=dict_row) as connection:
         (item,) = connection.execute("select document from app.catalog_items").fetchall()
-        files = connection.execute("select name, kind from app.outputs order by name").fetchall()
+        files = connection.execute("select name, kind from app.published_files order by name").fetchall()
     assert set(item["document"]["assets"]) == {"data", "overview", "thumbnail", "report"}
     assert len(files) == 9
     await asyncio.to_thread(check_served, catalog_url, tmp_path, reference["id"], heights)

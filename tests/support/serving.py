@@ -156,8 +156,8 @@ def add_items(
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute(COLLECTION, (collection, Jsonb(_collection(collection))))
             connection.execute(OWNER, (collection,))
-            connection.execute("select app.publish_items(%s, %s, %s)", (collection, JOB, Jsonb(rows)))
-    _load(url, [row["document"] for row in rows], collection)
+            connection.execute("select app.change_items(%s, 'publish', %s, true, %s)", (collection, Jsonb(rows), JOB))
+    _load(url, [row["body"] for row in rows], collection)
 
 
 def _row(raster: Raster, collection: str, asset: Mapping[str, Any], created: str) -> dict[str, Any]:
@@ -167,7 +167,7 @@ def _row(raster: Raster, collection: str, asset: Mapping[str, Any], created: str
     output = {"name": raster.path.name, "kind": "cog", "tier": "silver", "key": key, "media_type": COG}
     known = {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
     document = {**_item(raster, {"data": {**told, **asset}}, created), "collection": collection}
-    return {"id": raster.name, "document": document, "outputs": [{**output, **known}]}
+    return {"id": raster.name, "body": document, "outputs": [{**output, **known}]}
 
 
 def file_of(name: str) -> str:
