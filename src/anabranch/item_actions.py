@@ -5,13 +5,13 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from anabranch.adapters.postgres.connect import Role, connect
 from anabranch.adapters.postgres.database import translate
 from anabranch.adapters.postgres.store.reads import PostgresReads
 from anabranch.adapters.postgres.store.store import PostgresStore
-from anabranch.contract.catalog import CollectionAccess, ItemChange
+from anabranch.contract.catalog import CollectionAccess, ItemAct, ItemChange
 from anabranch.errors import Conflict, NotFound, Transient, Unavailable
 from anabranch.platform.action_by import ActionBy
 from anabranch.storage.tiers import Storage
@@ -19,10 +19,9 @@ from anabranch.storage.tiers import Storage
 if TYPE_CHECKING:
     from anabranch.plugins.stac.catalog import Acted
 
-__all__ = ["CONNECTIONS", "Action", "ItemAction", "ItemActions"]
+__all__ = ["CONNECTIONS", "ItemAction", "ItemActions"]
 
 CONNECTIONS = 1
-Action = Literal["withdraw", "restore", "rollback"]
 Answer = TypeVar("Answer")
 
 
@@ -30,7 +29,7 @@ Answer = TypeVar("Answer")
 class ItemAction:
     """What to do with an item, by whom and why; `owner` limits it to that owner's items."""
 
-    action: Action
+    action: ItemAct
     collection: str
     item: str
     actor: str

@@ -9,8 +9,9 @@ from psycopg import Connection
 
 from anabranch.adapters.postgres.connect import Role, connect
 from anabranch.canonical import Json
+from anabranch.contract.catalog import ItemAct
 from anabranch.errors import Conflict
-from anabranch.plugins.stac.catalog import Action, By, act, ensure_collection
+from anabranch.plugins.stac.catalog import By, act, ensure_collection
 from anabranch.plugins.stac.collection import CollectionFacts
 from anabranch.plugins.stac.pgstac.rebuild import rebuild
 from tests.support.layers import fill_table, publish_layer
@@ -40,7 +41,7 @@ def labels(connection: Connection[Any], view: str = "roads") -> list[str] | None
         return None
 
 
-def move(handler: Connection[Any], action: Action, **given: Any) -> None:
+def move(handler: Connection[Any], action: ItemAct, **given: Any) -> None:
     act(handler, action, "layers", "roads", ANN, **given)
 
 

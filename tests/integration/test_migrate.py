@@ -23,7 +23,7 @@ from anabranch.embedded.cluster import Cluster
 from anabranch.errors import AnabranchError, Conflict, DefinitionError, InputError, Unavailable
 from anabranch.testing.postgres import Databases
 from anabranch.testing.shared_cluster import SharedCluster
-from tests.support.small_schema import SmallSchema, write_old_ledger
+from tests.support.small_schema import SmallSchema, make_folded
 
 SOON = timedelta(milliseconds=100)
 
@@ -91,13 +91,15 @@ FIRST, SECOND = Files().folded
 
 
 @pytest.mark.parametrize("ledger", [FIRST + SECOND[1:], SECOND], ids=["folded twice", "folded once"])
-def test_o4_a_database_with_all_old_migrations_has_the_baseline(database_url: str, ledger: Ledger) -> None:
-    write_old_ledger(database_url, ledger)
+def test_o4_a_database_with_all_old_migrations_has_the_baseline(
+    empty_database_url: str, tmp_path: Path, ledger: Ledger
+) -> None:
+    make_folded(empty_database_url, tmp_path, ledger)
     later = tuple(migration.name for migration in Files().migrations[1:])
-    assert (status(database_url).pending, status(database_url).problem) == (later, None)
-    assert migrate(database_url).migrations == later
-    assert status(database_url).current
-    assert check(database_url) == []
+    assert (status(empty_database_url).pending, status(empty_database_url).problem) == (later, None)
+    assert migrate(empty_database_url).migrations == later
+    assert status(empty_database_url).current
+    assert check(empty_database_url) == []
 
 
 @pytest.mark.parametrize(
@@ -109,15 +111,15 @@ def test_o4_a_database_with_all_old_migrations_has_the_baseline(database_url: st
     ],
 )
 def test_o4_a_database_with_some_old_migrations_is_refused_with_what_to_do(
-    database_url: str, ledger: Ledger, last: str, needed: str
+    empty_database_url: str, tmp_path: Path, ledger: Ledger, last: str, needed: str
 ) -> None:
-    write_old_ledger(database_url, ledger)
+    make_folded(empty_database_url, tmp_path, ledger)
     with pytest.raises(Conflict, match="ends with migration") as caught:
-        migrate(database_url)
+        migrate(empty_database_url)
     assert caught.value.code == "database.migration_missing"
     assert last in caught.value.message
     assert needed in (caught.value.remedy or "")
-    assert not status(database_url).current
+    assert not status(empty_database_url).current
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,9 @@ from anabranch.adapters.postgres.store.objects.audited import PostgresRecords
 from anabranch.adapters.postgres.store.published.files import PostgresFiles
 from anabranch.adapters.postgres.store.reads import PostgresReads
 from anabranch.app import open_purge, open_tiers
+from anabranch.contract.catalog import ItemAct
 from anabranch.errors import AnabranchError, Conflict, Gone, NotFound
-from anabranch.plugins.stac.catalog import Action, By, act, ensure_collection
+from anabranch.plugins.stac.catalog import By, act, ensure_collection
 from anabranch.plugins.stac.collection import CollectionFacts
 from anabranch.plugins.stac.pgstac.rebuild import check
 from anabranch.settings import Settings
@@ -115,7 +116,7 @@ class Ledger(RuleBasedStateMachine):
     def every_link_gives_its_bytes_or_is_gone(self) -> None:
         asyncio.run(self._follow_links())
 
-    def _act(self, action: Action, item: str, **given: Any) -> bool:
+    def _act(self, action: ItemAct, item: str, **given: Any) -> bool:
         """Whether it was done; what is refused must change nothing."""
         try:
             done = act(self.handler, action, self.collection, item, By(actor="ann", reason="why"), **given)

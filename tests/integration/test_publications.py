@@ -14,11 +14,11 @@ from psycopg.types.json import Jsonb
 
 from anabranch.adapters.postgres.connect import Role, connect
 from anabranch.canonical import Json
+from anabranch.contract.catalog import ItemAct
 from anabranch.engine.model import Attempt, TaskKey
 from anabranch.errors import AnabranchError, Conflict, Denied, Interrupted, NotFound, Transient
 from anabranch.plugins.stac.catalog import (
     Acted,
-    Action,
     By,
     Publication,
     act,
@@ -66,7 +66,7 @@ def put(connection: Connection[Any], job: str, item: str = "dem", west: float = 
     return publish(connection, "heights", job, [publication(job, item, west)]).changed
 
 
-def change(connection: Connection[Any], action: Action, by: By = ANN, **given: Any) -> Acted:
+def change(connection: Connection[Any], action: ItemAct, by: By = ANN, **given: Any) -> Acted:
     return act(connection, action, "heights", "dem", by, **given)
 
 
@@ -227,7 +227,7 @@ def test_c3_the_catalog_is_rebuilt_from_the_current_publications(
     ],
 )
 def test_p5_what_can_t_be_done_is_refused_and_changes_nothing(
-    handler: Connection[Any], login: Connection[Any], action: Action, given: dict[str, Any], code: str
+    handler: Connection[Any], login: Connection[Any], action: ItemAct, given: dict[str, Any], code: str
 ) -> None:
     put(handler, A)
     with pytest.raises(AnabranchError) as caught:
@@ -459,7 +459,7 @@ def test_p5_of_two_that_expect_the_same_number_one_acts(
 
 @pytest.mark.parametrize("action", ["withdraw", "rollback"])
 def test_p5_publishing_against_taking_back_leaves_one_after_the_other(
-    catalog_url: str, handler: Connection[Any], login: Connection[Any], action: Action
+    catalog_url: str, handler: Connection[Any], login: Connection[Any], action: ItemAct
 ) -> None:
     put(handler, A)
     put(handler, B)

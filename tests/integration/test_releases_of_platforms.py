@@ -58,16 +58,20 @@ async def test_s1_what_is_cleared_as_public_is_public_from_its_publication_until
     assert rows(catalog_url, public) == [{"public": True}]
 
 
-async def test_p5_a_reprocess_is_reviewed_while_the_approved_revision_is_served(stack: Stack) -> None:
+async def test_p2_p5_a_reprocess_is_reviewed_while_the_approved_revision_is_served(stack: Stack) -> None:
+    """The revision is ours: the partner's references, version and asset stay as they are."""
     releases = stack.gateway.releases
     first = await approved(stack)
+    shown = await show(stack, first.release_id)
+    refs, version = shown["refs"], shown["version"]
     with pytest.raises(Conflict, match="is approved"):
         await releases.submit(order(source="b.tif", overwrite=True), ANN)
 
     again = await releases.submit(order(source="b.tif", reprocess=True), ANN)
-    assert (again.release_id, again.revision) == (first.release_id, 2)
+    assert (again.asset_id, again.release_id, again.revision) == (first.asset_id, first.release_id, 2)
     await stack.until(str(again.job_id), lambda job: job.job.state is JobState.WAITING)
-    assert (await show(stack, first.release_id))["shown_revision"] == 1
+    now = await show(stack, first.release_id)
+    assert (now["refs"], now["version"], now["revision"], now["shown_revision"]) == (refs, version, 2, 1)
 
     await releases.decide(first.release_id, True, BEN)
     await stack.wait(str(again.job_id))

@@ -11,11 +11,12 @@ import pytest
 
 from anabranch.adapters.postgres.connect import Role, connect
 from anabranch.canonical import Json
+from anabranch.contract.catalog import ItemAct
 from anabranch.engine.model import JobState
 from anabranch.engine.ports import Submitted
 from anabranch.engine.submitting.submission import Order
 from anabranch.manifests.envelope import open_envelope, read_envelope
-from anabranch.plugins.stac.catalog import Action, By, act, find_origin
+from anabranch.plugins.stac.catalog import By, act, find_origin
 from tests.support.items import raster_facts
 from tests.support.stack import Stack, open_stack
 from tests.support.waiting import PATIENCE_SECONDS
@@ -205,7 +206,7 @@ async def test_e15_a_job_answers_for_its_parameters_only_while_what_it_published
         assert (await stack.wait(answer.job_id)).job.state is JobState.COMPLETED
         return answer.job_id, repeat
 
-    def change(action: Action) -> None:
+    def change(action: ItemAct) -> None:
         with connect(catalog_url, Role.HANDLER) as connection:
             act(connection, action, "heights", "a", By(actor="ann", reason="blurred"))
 
@@ -239,7 +240,7 @@ async def test_e15_a_job_that_found_its_items_unchanged_answers_only_while_they_
         assert isinstance(task.result, dict)
         return job.job.job_id, int(str(task.result["changed"]))
 
-    def change(action: Action) -> None:
+    def change(action: ItemAct) -> None:
         with connect(catalog_url, Role.HANDLER) as connection:
             act(connection, action, "heights", "a", By(actor="ann", reason="blurred"))
 

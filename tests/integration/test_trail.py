@@ -26,7 +26,7 @@ from anabranch.settings import Settings
 from anabranch.testing.clock import Clock
 from tests.support.engine import EngineHarness, fan_out, open_harness
 from tests.support.interleave import call, open_connections, pin
-from tests.support.small_schema import write_old_ledger
+from tests.support.small_schema import make_folded
 from tests.support.stack import open_stack
 from tests.support.waiting import PATIENCE_SECONDS
 
@@ -318,14 +318,16 @@ insert into app.due values (1, 0, 1, 0, 1, now(), now());
 """
 
 
-async def test_o4_jobs_of_a_database_from_before_the_baseline_have_their_history(database_url: str) -> None:
+async def test_o4_jobs_of_a_database_from_before_the_baseline_have_their_history(
+    empty_database_url: str, tmp_path: Path
+) -> None:
     """What happened before is shown as far as it was kept; what happens now is shown whole."""
-    write_old_ledger(database_url, Files().folded[-1])
-    with psycopg.connect(database_url) as database:
+    make_folded(empty_database_url, tmp_path, Files().folded[-1])
+    with psycopg.connect(empty_database_url) as database:
         database.execute(BEFORE)
-    migrate(database_url)
+    migrate(empty_database_url)
 
-    async with open_harness(database_url) as engine:
+    async with open_harness(empty_database_url) as engine:
         await engine.end(await engine.claim(1), Ended.RETRY)
         await engine.sweep()
         await engine.store.cancel("ab", "test", "acme/bob")

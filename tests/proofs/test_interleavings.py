@@ -79,7 +79,7 @@ class Stage(Scene):
         self.alter("lanes", f"opened_at = {before}, served_at = {before}, freed_at = {before}", unserved)
         self.alter("lanes", "due_at = due_at - interval '1 hour', ripe = false", "node = 'right'")
         self.alter("due", "due_at = due_at - interval '1 hour'", f"lane = {self.lanes['right']}")
-        self.alter("lanes", "told = 0", "node in ('left', 'right')")
+        self.alter("lanes", "reported = 0", "node in ('left', 'right')")
         self.alter("duties", "unbroken_since = unbroken_since - interval '2 hours'", "name = 'sweeper'")
         self.alter("sessions", "beat_at = beat_at - interval '1 hour', lease = '1 ms'", f"id = {silent}")
         self._make_actors(claims, (a, b, c, d), views)

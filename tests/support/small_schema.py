@@ -6,8 +6,9 @@ from pathlib import Path
 
 from anabranch.adapters.postgres.connect import connect
 from anabranch.adapters.postgres.schema.files import ROOT, Files
+from anabranch.adapters.postgres.schema.migrate import migrate
 
-__all__ = ["SmallSchema", "write_old_ledger"]
+__all__ = ["SmallSchema", "make_folded"]
 
 TABLES = """create type app.mood as enum ('good', 'bad');
 
@@ -81,9 +82,17 @@ class SmallSchema:
         (self.root / path).unlink()
 
 
-def write_old_ledger(url: str, migrations: Sequence[tuple[str, str]]) -> None:
-    """Give a database the ledger of one that was made by migrations that the baseline replaced."""
-    rows = [f"({int(name[:4])}, '{name}', '{checksum}', now())" for name, checksum in migrations]
+def make_folded(url: str, folder: Path, ledger: Sequence[tuple[str, str]]) -> None:
+    """Make the baseline's tables in an empty database, with the ledger of migrations that it replaced."""
+    baseline = folder / "src" / "adapters" / "postgres"
+    later = [migration.file.path.rpartition("/")[2] for migration in Files().migrations[1:]]
+    shutil.copytree(ROOT, baseline, ignore=shutil.ignore_patterns("*.py", "functions", "views", *later))
+    (baseline / "functions").mkdir()
+    (baseline / "views").mkdir()
+    (baseline / "grants.sql").write_text("select 1;")
+    (baseline / "release.txt").write_text("release 1\noldest 1\nchecksum none\n")
+    migrate(url, files=Files(baseline))
+    rows = [f"({int(name[:4])}, '{name}', '{checksum}', now())" for name, checksum in ledger]
     with connect(url, None) as connection:
         connection.execute("delete from app.migrations")
         connection.execute(f"insert into app.migrations values {', '.join(rows)}".encode())

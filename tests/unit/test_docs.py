@@ -215,3 +215,15 @@ def test_every_notice_is_on_the_page() -> None:
     codes = set(re.findall(r'Notice\(\s*code="([a-z._]+)"', source))
     assert len(codes) >= 8
     assert [code for code in sorted(codes) if f"`{code}`" not in RASTERS.read_text()] == []
+
+
+def test_every_invariant_has_a_test_and_every_one_that_code_names_is_on_the_page() -> None:
+    known = set(re.findall(r"(?m)^- \*\*([A-Z]\d+)\*\*", (REFERENCE / "invariants.md").read_text()))
+    sources = [file.read_text() for kind in ("py", "sql") for file in (ROOT / "src").rglob(f"*.{kind}")]
+    named = {name for source in sources for names in re.findall(r"\(([A-Z]\d+(?:, [A-Z]\d+)*)\)", source)
+             for name in names.split(", ")}  # fmt: skip
+    assert named - known == set()
+    tests = [file.read_text() for file in (ROOT / "tests").rglob("test_*.py")]
+    proved = {name.upper() for test in tests for names in re.findall(r"def test((?:_[a-z]\d+)+)_", test)
+              for name in names.strip("_").split("_")}  # fmt: skip
+    assert known - proved == set()

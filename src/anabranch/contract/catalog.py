@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from datetime import datetime
 from html import escape
+from typing import Literal
 
 from anabranch.contract.answer import Answer, JsonObject, JsonValue, answer
 
@@ -12,6 +13,7 @@ __all__ = [
     "CollectionAccess",
     "Envelope",
     "Item",
+    "ItemAct",
     "ItemChange",
     "Publication",
     "PublishedItem",
@@ -19,6 +21,8 @@ __all__ = [
     "Signature",
     "SigningKey",
 ]  # fmt: skip
+
+ItemAct = Literal["withdraw", "restore", "rollback"]  # what people do with an item that was published
 
 
 @answer

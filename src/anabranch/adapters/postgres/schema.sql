@@ -113,7 +113,7 @@ create table app.nodes (
 -- values: the outputs that the parameters of its tasks name.
 -- due_at: when the first of its tasks between two attempts may be claimed; ripe: that time has come. handed: some task
 -- handed parameters over to the next stage. tried: the highest attempt of its earlier generations. held: the limit that
--- leaves no room for it now. superseded: its node was retried, and what stands here is history. told: how many attempts
+-- leaves no room for it now. superseded: its node was retried, and what stands here is history. reported: how many attempts
 -- that did not end their task the job's events report; null: there was none. task_bytes: how much data of its own a task
 -- brings to its claim at most; shared_bytes: how much they have in common. freed_at: when its window or a limit last let it
 -- be claimed again. owner: the hash of the scope of its root job, the one that its job runs for or the job itself. place:
@@ -152,7 +152,7 @@ create table app.lanes (
     claimable boolean not null generated always as (
         not closed and held is null and (next_index < width or ripe) and (max_running is null or running < max_running)
     ) stored,
-    told integer,
+    reported integer,
     task_bytes integer not null default 0,
     shared_bytes integer not null default 0,
     freed_at timestamptz,
@@ -170,7 +170,7 @@ create index lanes_held on app.lanes (held, queue, priority, owner, place, root,
 create index lanes_root on app.lanes (root, queue, priority, place) where claimable or held is not null and not closed;
 create index lanes_due on app.lanes (queue, due_at) where not ripe and not closed and due_at is not null;
 create index lanes_due_timeout on app.lanes (due_at) where not ripe and not closed and queue_timeout is not null;
-create index lanes_untold on app.lanes (id) where told = 0 and not closed;
+create index lanes_unreported on app.lanes (id) where reported = 0 and not closed;
 
 -- When an owner was last served in a queue at a priority: the number of that claim, and the round that it was in. Claims that
 -- have nobody to choose from write nothing here.

@@ -37,6 +37,7 @@ from anabranch.contract.answer import Page
 from anabranch.contract.catalog import (
     CollectionAccess,
     Envelope,
+    ItemAct,
     ItemChange,
     Publication,
     PublishedItem,
@@ -47,7 +48,7 @@ from anabranch.contract.jobs import SubmittedJob
 from anabranch.contract.published_links import name_files
 from anabranch.errors import Conflict, InputError
 from anabranch.gateway import Gateway
-from anabranch.item_actions import Action, ItemAction
+from anabranch.item_actions import ItemAction
 from anabranch.serving.etags import has
 
 __all__ = ["router"]
@@ -149,7 +150,7 @@ class ItemTarget:
     response: Response
     if_match: IfMatch = None
 
-    async def act(self, action: Action, wanted: ItemActionRequest, number: int | None = None) -> ItemChange:
+    async def act(self, action: ItemAct, wanted: ItemActionRequest, number: int | None = None) -> ItemChange:
         """Only an admin acts on what belongs to another platform."""
         expected = read_if_match(self.if_match, wanted.expected)
         change = ItemAction(

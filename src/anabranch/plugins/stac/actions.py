@@ -1,11 +1,10 @@
 """Handlers that take back what was published: thin wrappers of plain functions, each one transaction."""
 
-from typing import Literal
-
 from pydantic import Field
 
 from anabranch import Context, handler
 from anabranch.canonical import JsonObject
+from anabranch.contract.catalog import ItemAct
 from anabranch.errors import InputError
 from anabranch.strict_model import StrictModel
 
@@ -68,9 +67,7 @@ def rollback_item(params: RollbackParams, ctx: Context) -> ActionResult:
     return _act("rollback", params, ctx, params.number)
 
 
-def _act(
-    action: Literal["withdraw", "restore", "rollback"], params: ActionParams, ctx: Context, number: int | None = None
-) -> ActionResult:
+def _act(action: ItemAct, params: ActionParams, ctx: Context, number: int | None = None) -> ActionResult:
     from anabranch.plugins.stac.catalog import By, act, run  # late: only this needs a database
 
     with ctx.catalog() as connection:

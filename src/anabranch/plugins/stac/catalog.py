@@ -3,12 +3,13 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import InitVar, asdict, dataclass, replace
 from itertools import islice
-from typing import Any, Literal
+from typing import Any
 
 import psycopg
 from psycopg.types.json import Jsonb
 
 from anabranch.canonical import Json, JsonObject
+from anabranch.contract.catalog import ItemAct
 from anabranch.engine.model import Attempt
 from anabranch.errors import Conflict, InputError, Interrupted, NotFound
 from anabranch.plugins.stac.collection import CollectionFacts, build_collection, pick_times, shapes_extent, widen
@@ -27,12 +28,11 @@ from anabranch.plugins.stac.pgstac.transaction import Work, jsonb, publishing, r
 from anabranch.plugins.stac.validation.validate import validate
 
 __all__ = [
-    "BATCH_ITEMS", "Acted", "Action", "By", "Layer", "Publication", "Published", "Work", "act", "ensure_collection",
+    "BATCH_ITEMS", "Acted", "By", "Layer", "Publication", "Published", "Work", "act", "ensure_collection",
     "find_foreign", "find_origin", "publish", "remove_collection", "run", "split", "store_collection",
 ]  # fmt: skip
 
 BATCH_ITEMS = 2_000
-Action = Literal["withdraw", "restore", "rollback"]
 
 
 class PartitionChanged(Exception):
@@ -196,7 +196,7 @@ def publish(
 
 def act(
     connection: Work,
-    action: Action,
+    action: ItemAct,
     collection: str,
     item: str,
     by: By,

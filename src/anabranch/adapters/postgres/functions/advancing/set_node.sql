@@ -4,7 +4,7 @@ create function app.set_node(_job bigint, _change jsonb) returns void language p
 declare
     _state app.node_state := (_change ->> 'state')::app.node_state;
     _lanes bigint[];
-    _told bigint;
+    _reported bigint;
     _repeats jsonb;
 begin
     update app.nodes
@@ -15,12 +15,12 @@ begin
     if found then
         if _state <> 'running' then
             delete from app.waits where job = _job and node = _change ->> 'node';
-            select array_agg(l.id), sum(l.told) into _lanes, _told from app.lanes l
-             where l.job = _job and l.node = _change ->> 'node' and l.told is not null and not l.superseded;
+            select array_agg(l.id), sum(l.reported) into _lanes, _reported from app.lanes l
+             where l.job = _job and l.node = _change ->> 'node' and l.reported is not null and not l.superseded;
         end if;
         if _lanes is not null then
             _repeats := app.count_repeats(_lanes);
-            if (_repeats ->> 'attempts')::integer > _told then
+            if (_repeats ->> 'attempts')::integer > _reported then
                 perform app.add_event(_job, 'tasks.repeated', _change ->> 'node', _repeats);
             end if;
         end if;

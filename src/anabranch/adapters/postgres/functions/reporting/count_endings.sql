@@ -19,7 +19,7 @@ begin
         update app.lanes l
            set running = l.running - _lane.ended, remaining = l.remaining - _lane.final,
                failed = l.failed + _lane.failed, due_at = least(l.due_at, _lane.due_at),
-               told = case when _lane.repeats then coalesce(l.told, 0) else l.told end,
+               reported = case when _lane.repeats then coalesce(l.reported, 0) else l.reported end,
                ripe = l.ripe or coalesce(_lane.due_at <= app.now(), false),
                freed_at = case when l.running >= l.max_running then app.now() else l.freed_at end,
                place = case when not l.claimable and (l.running >= l.max_running or _lane.due_at <= app.now())

@@ -12,11 +12,11 @@ begin
     perform app.assert_read_committed();
     for _lane in
         select l.id, l.job, l.node from app.lanes l join app.jobs j on j.id = l.job
-         where l.told = 0 and not l.closed and l.id between _from and _to and j.state in ('pending', 'running', 'waiting')
+         where l.reported = 0 and not l.closed and l.id between _from and _to and j.state in ('pending', 'running', 'waiting')
          order by l.id limit _batch for no key update of j, l skip locked
     loop
         _repeats := app.count_repeats(array[_lane.id]);
-        update app.lanes set told = (_repeats ->> 'attempts')::integer where id = _lane.id;
+        update app.lanes set reported = (_repeats ->> 'attempts')::integer where id = _lane.id;
         perform app.add_event(_lane.job, 'tasks.repeated', _lane.node, _repeats);
         _recorded := _recorded + 1;
     end loop;
