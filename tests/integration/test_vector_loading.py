@@ -169,6 +169,27 @@ async def test_v3_finishing_twice_gives_the_same_table(loading: Loading) -> None
     assert loading.query(f"select count(*) from pg_indexes where tablename = '{TABLE}'") == 2
 
 
+@pytest.mark.parametrize("done", [[], ["gid"], ["geom"], ["gid", "geom"]], ids="-".join)
+async def test_v3_an_attempt_goes_on_where_an_earlier_one_ended_amid_its_indexes(
+    loading: Loading, done: list[str]
+) -> None:
+    first, claim = await loading.begin()
+    loading.make(first)
+    for number in (0, 1):
+        loading.copy(first, number)
+    with first.catalog() as connection:
+        connection.execute("select app.close_layer_table(%s)", [TABLE])
+    for column in done:
+        with first.catalog() as connection:
+            connection.execute("select app.index_layer_table(%s, %s)", [TABLE, column])
+    loading.finish(await loading.lose(claim))
+    indexes = (
+        f"select array_agg(indisprimary order by indisprimary) from pg_index where indrelid = 'geo.{TABLE}'::regclass"
+    )
+    assert loading.query(indexes) == [False, True]
+    assert loading.query("select rows from app.layer_tables") == 4
+
+
 async def test_v1_a_table_that_is_not_what_was_read_is_refused(loading: Loading) -> None:
     ctx, _ = await loading.begin()
     loading.make(ctx)

@@ -15,7 +15,7 @@ begin
         raise exception 'the columns of geo.% have types that PostgreSQL does not have', _name using errcode = 'AN019';
     end if;
     execute format(
-        'create table geo.%I (gid bigint primary key, geom public.geometry(%s, 4326) not null%s)', _name,
+        'create table geo.%I (gid bigint not null, geom public.geometry(%s, 4326) not null%s)', _name,
         quote_ident(case when _mixed then 'Geometry' else _geometry_type end || case when _has_z then 'Z' else '' end),
         (select string_agg(format(', %I %s', c.name, c.type::regtype), '' order by c.position)
            from rows from (jsonb_to_recordset(_columns) as (name text, type text)) with ordinality c(name, type, position)));

@@ -1,6 +1,7 @@
 """Loads files of rows into tables of schema geo: short transactions, each fenced by its attempt (E3)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -99,13 +100,35 @@ def copy_chunk(ctx: Context, chunk: ChunkRows, path: Path) -> int:
 
 
 def finish_table(ctx: Context, table: StagedTable) -> None:
-    """Index a table, and compare what it holds with what was read; Permanent where they differ (V1)."""
+    """Index a table, and compare what it holds with what was read; Permanent where they differ (V1).
+
+    Two connections index at once, and one of them compares meanwhile; an attempt that was lost changes nothing else.
+    """
     with _fenced(ctx) as connection:
         run(connection, "no_time_limit")
-        found = run(connection, "finish_table", table=table.table)
-    if not found:
+        ((finished,),) = run(connection, "close_table", table=table.table)
+    if finished is None:
         raise _no_table(table.table)
-    rows, chunks, bounds, types = found[0]
+    with ThreadPoolExecutor(1) as thread:
+        shapes = None if finished else thread.submit(_index, ctx, table, "geom")
+        _index(ctx, table, "gid", compares=True)
+        if shapes:
+            shapes.result()
+    if not finished:
+        with _fenced(ctx) as connection:
+            run(connection, "no_time_limit")
+            run(connection, "finish_table", table=table.table, rows=table.rows)
+
+
+def _index(ctx: Context, table: StagedTable, column: str, *, compares: bool = False) -> None:
+    with ctx.catalog() as connection:
+        run(connection, "no_time_limit")
+        run(connection, "index_table", table=table.table, column=column)
+        if compares:
+            _compare(table, *run(connection, "measure_table", table=table.table)[0])
+
+
+def _compare(table: StagedTable, rows: int, chunks: int, bounds: Sequence[float], types: Sequence[str]) -> None:
     if (rows, chunks) != (table.rows, table.chunks):
         raise _mismatch(table.table, f"{rows} rows of {chunks} files, not {table.rows} of {table.chunks}")
     if any(abs(a - b) > BOUNDS_TOLERANCE_DEGREES for a, b in zip(bounds, table.bounds, strict=True)):

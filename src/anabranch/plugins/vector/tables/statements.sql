@@ -28,8 +28,17 @@ copy geo.{table} from stdin (format binary)
 -- The rows along a Hilbert curve, by which PostGIS compares geometries; equal ones always in the same order.
 copy (select {columns} from geo.{layer} order by geom, gid) to stdout (format binary)
 
+-- name: close_table
+select app.close_layer_table(%(table)s)
+
+-- name: index_table
+select app.index_layer_table(%(table)s, %(column)s)
+
+-- name: measure_table
+select rows, chunks, bounds, types from app.measure_layer_table(%(table)s)
+
 -- name: finish_table
-select * from app.finish_layer_table(%(table)s)
+select app.finish_layer_table(%(table)s, %(rows)s)
 
 -- name: no_time_limit
 -- Indexing or copying a large table takes longer than handlers may; the time of the task bounds it.
