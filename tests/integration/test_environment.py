@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from anabranch.adapters.postgres.connect import Role
+from anabranch.adapters.postgres.connect import Role, connect_async
 from anabranch.adapters.postgres.database import Database, query_text
 from anabranch.adapters.postgres.schema.migrate import migrate
 from anabranch.adapters.postgres.store.vitals import PostgresVitals
@@ -51,7 +51,7 @@ from anabranch.workflows.stages import Declaration
 from tests.support.engine import EngineHarness, fan_out, open_harness
 from tests.support.nodes import make_node
 from tests.support.stack import Stack
-from tests.support.waiting import PATIENCE_SECONDS
+from tests.support.waiting import PATIENCE_SECONDS, wait_until_async
 
 pytestmark = pytest.mark.postgres
 PLUGINS = str(Path(__file__).parent.parent / "data" / "plugins")
@@ -226,6 +226,37 @@ async def test_a2_a_pool_that_met_a_server_that_only_reads_connects_again(databa
         await database.call("end_session", 1, "test")
     finally:
         await database.close()
+
+
+async def test_a_call_that_met_a_deadlock_is_made_again(database_url: str) -> None:
+    """Another transaction has 2 and waits for 1, which the call has; when the call asks for 2, the server ends it."""
+    run_sql(
+        database_url,
+        """
+        create or replace function app.use_key(_key_id text) returns void language plpgsql as $$
+        begin
+            perform pg_advisory_xact_lock(1), pg_advisory_xact_lock(3);
+            perform pg_advisory_xact_lock(2);
+        end;
+        $$""",
+    )
+    waiting = """select count(*) from pg_locks l join pg_database d on d.oid = l.database
+                  where l.locktype = 'advisory' and not l.granted and d.datname = current_database()"""
+    database = Database(database_url, Role.APP, name="test", size=1, checked=False)
+    await database.open()
+    async with await connect_async(database_url, None, name="gate") as gate:
+        async with await connect_async(database_url, None, name="other") as other:
+            await gate.execute("select pg_advisory_lock(3)")
+            await other.execute("set deadlock_timeout = '1h'")
+            await other.execute("select pg_advisory_lock(2)")
+            call = asyncio.create_task(database.call("use_key", "x"))
+            await wait_until_async(lambda: run_sql(database_url, waiting) == [(1,)], "the call to wait for 3")
+            theirs = asyncio.create_task(other.execute("select pg_advisory_lock(1)"))
+            await wait_until_async(lambda: run_sql(database_url, waiting) == [(2,)], "the other to wait for 1")
+            await gate.execute("select pg_advisory_unlock(3)")
+            await theirs
+        assert len(await call) == 1
+    await database.close()
 
 
 async def test_a2_writers_do_not_connect_to_a_server_that_only_reads(database_url: str) -> None:

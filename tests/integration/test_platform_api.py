@@ -249,6 +249,11 @@ def test_a_status_has_the_progress_of_its_job(partner_of: Callable[..., Partner]
     (refused,) = partner.post("/api/platform/releases", body).json()
     assert refused["code"].startswith("release.")
     assert refused["remedy"]
+    (moved,) = partner.post("/api/platform/releases", {**body, "revisions": {made["release_id"]: 7}}).json()
+    assert moved["code"] == "release.moved"
+    assert "7" in moved["message"]
+    for wrong in ({"revisions": {"0" * 32: 1}}, {"revisions": {made["release_id"]: 1}, "action": "revoke"}):
+        assert read(partner.post("/api/platform/releases", {**body, **wrong})) == (422, "request.invalid")
 
 
 def test_p9_messages_of_releases_name_the_partners_version(partner_of: Callable[..., Partner]) -> None:

@@ -115,9 +115,16 @@ class Platforms(Requests):
         """Submit the last order of a release again."""
         return self._send(Accepted, "POST", release_path(release_id, "resubmit"))
 
-    def decide(self, action: str, release_ids: list[str], reason: str | None = None) -> list[Decision]:
-        """Approve, reject or revoke up to 100 releases, each by itself."""
-        body = {"action": action, "release_ids": release_ids, "reason": reason}
+    def decide(
+        self,
+        action: str,
+        release_ids: list[str],
+        reason: str | None = None,
+        *,
+        revisions: Mapping[str, int] | None = None,
+    ) -> list[Decision]:
+        """Approve, reject or revoke up to 100 releases, each by itself; `revisions` are those that were reviewed."""
+        body = {"action": action, "release_ids": release_ids, "reason": reason, "revisions": dict(revisions or {})}
         return self._send(list[Decision], "POST", "/api/platform/releases", body)
 
     def delete_asset(self, asset_id: str, reason: str | None = None) -> None:
@@ -233,9 +240,16 @@ class AsyncPlatforms(AsyncRequests):
         """Submit the last order of a release again."""
         return await self._send(Accepted, "POST", release_path(release_id, "resubmit"))
 
-    async def decide(self, action: str, release_ids: list[str], reason: str | None = None) -> list[Decision]:
-        """Approve, reject or revoke up to 100 releases, each by itself."""
-        body = {"action": action, "release_ids": release_ids, "reason": reason}
+    async def decide(
+        self,
+        action: str,
+        release_ids: list[str],
+        reason: str | None = None,
+        *,
+        revisions: Mapping[str, int] | None = None,
+    ) -> list[Decision]:
+        """Approve, reject or revoke up to 100 releases, each by itself; `revisions` are those that were reviewed."""
+        body = {"action": action, "release_ids": release_ids, "reason": reason, "revisions": dict(revisions or {})}
         return await self._send(list[Decision], "POST", "/api/platform/releases", body)
 
     async def delete_asset(self, asset_id: str, reason: str | None = None) -> None:

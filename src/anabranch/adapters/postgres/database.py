@@ -10,6 +10,7 @@ from datetime import datetime
 from functools import cache
 
 import psycopg
+import structlog
 from psycopg import AsyncConnection
 from psycopg.rows import DictRow, dict_row
 from psycopg_pool import AsyncConnectionPool
@@ -22,6 +23,7 @@ from anabranch.errors import Conflict, Unavailable
 
 __all__ = ["Database", "call_text", "query_text", "translate"]
 
+log = structlog.get_logger(__name__)
 SESSION_GONE = "AN001"
 RELEASE_DECIDES = "AN032"
 # The server itself gives up after a minute; a server that is silent for longer is gone.
@@ -130,7 +132,11 @@ async def _ask(
     connection: AsyncConnection[DictRow], text: str, parameters: tuple[object, ...] | Mapping[str, object]
 ) -> list[DictRow]:
     try:
-        cursor = await connection.execute(text.encode(), parameters)
+        try:
+            cursor = await connection.execute(text.encode(), parameters)
+        except psycopg.errors.DeadlockDetected:  # nothing of it was done, and the other transaction goes on
+            log.warning("database.deadlock", statement=text)
+            cursor = await connection.execute(text.encode(), parameters)
     except psycopg.errors.FeatureNotSupported as error:
         if error.diag.source_function != STALE_PLAN:
             raise

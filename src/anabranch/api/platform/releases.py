@@ -162,7 +162,9 @@ async def decide_releases(given: JsonBody, caller: CurrentCaller, gateway: Curre
             found = (
                 await gateway.releases.revoke(release_id, by)
                 if wanted.action == "revoke"
-                else await gateway.releases.decide(release_id, wanted.action == "approve", by)
+                else await gateway.releases.decide(
+                    release_id, wanted.action == "approve", by, wanted.revisions.get(release_id)
+                )
             )
             done.append(Decision(release_id, build_release(found), None, None, None))
         except AnabranchError as error:

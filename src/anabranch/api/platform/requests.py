@@ -70,6 +70,19 @@ class BatchRequest(ReasonRequest):
 
     action: Literal["approve", "reject", "revoke"]
     release_ids: list[Annotated[str, Field(pattern=HASH)]] = Field(min_length=1, max_length=MAX_BATCH)
+    revisions: dict[str, Annotated[int, Field(ge=1, lt=2**31)]] = Field(
+        default_factory=dict,
+        max_length=MAX_BATCH,
+        description="Of releases, by id: the revision that was reviewed; without it, the newest.",
+    )
+
+    @model_validator(mode="after")
+    def _know_releases(self) -> Self:
+        if others := sorted(self.revisions.keys() - set(self.release_ids)):
+            raise ValueError(f"revisions names {others[0][:40]!r}, which is none of release_ids")
+        if self.revisions and self.action == "revoke":
+            raise ValueError("revoke acts on all revisions of a release, so revisions can't be given")
+        return self
 
 
 def _read_folder(text: str) -> str:
