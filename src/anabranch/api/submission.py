@@ -4,8 +4,13 @@ from collections.abc import Sequence
 from functools import partial
 
 import structlog
+from fastapi import Response
 
 from anabranch.access import Principal
+from anabranch.api.answers.build import build_submitted, to_text
+from anabranch.api.callbacks import seal_callbacks
+from anabranch.api.deps import Caller
+from anabranch.api.requests.models import JobRequest
 from anabranch.api.security.limits import Limits
 from anabranch.contract.platform import Accepted
 from anabranch.engine.ports import Submitted
@@ -15,7 +20,7 @@ from anabranch.platform.action_by import ActionBy
 from anabranch.platform.orders import PlatformOrder
 from anabranch.release_actions import RequestKey
 
-__all__ = ["REPLAYED_HEADER", "accept_job", "accept_order"]
+__all__ = ["REPLAYED_HEADER", "accept_job", "accept_order", "submit_wanted"]
 
 REPLAYED_HEADER = "Idempotency-Replayed"
 
@@ -38,6 +43,29 @@ async def accept_job(gateway: Gateway, limits: Limits, principal: Principal, ord
         replayed=submitted.replayed,
     )
     return submitted
+
+
+async def submit_wanted(
+    gateway: Gateway, limits: Limits, caller: Caller, wanted: JobRequest, key: str | None
+) -> Response:
+    """Submit a job that was read from a request."""
+    order = Order(
+        workflow_id=wanted.workflow,
+        parameters=wanted.parameters,
+        scope=caller.platform,
+        correlation_id=caller.correlation_id,
+        priority=wanted.priority,
+        rerun=wanted.rerun,
+        key=key,
+        by=caller.name,
+        labels=wanted.labels,
+        callbacks=await seal_callbacks(gateway, caller.platform, wanted.callbacks),
+    )
+    submitted = await accept_job(gateway, limits, caller.principal, order)
+    # As it is: the framework would check and copy it once more, and this is the busiest route.
+    body = to_text(build_submitted(wanted.workflow, submitted))
+    headers = {REPLAYED_HEADER: "true"} if submitted.replayed else None
+    return Response(body, 202 if submitted.created else 200, headers, "application/json")
 
 
 async def accept_order(

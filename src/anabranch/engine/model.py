@@ -53,7 +53,7 @@ CALLER_EVENTS = frozenset({"job.submitted", "job.cancelled", "job.retried", "gat
 
 
 class Purpose(StrEnum):
-    """The purpose of a lane: the node's tasks, or the engine's own tasks for it. Gates and waits have no lane."""
+    """What a lane or an advance right is for: a node's tasks, or the engine's own for it. Gates and waits have no lane."""
 
     START = "start"
     PLAN = "plan"

@@ -1,4 +1,4 @@
-"""Third-party applications under our paths: created at their first request."""
+"""The applications at `/stac`, `/raster` and `/features`, made with libraries of the field at their first request."""
 
 import asyncio
 import logging

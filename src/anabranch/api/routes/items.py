@@ -31,7 +31,8 @@ from anabranch.api.requests.models import (
     RollbackRequest,
     UnpublishRequest,
 )
-from anabranch.api.routes.jobs import EXISTING_JOB, SUBMIT_PROBLEMS, submit_wanted
+from anabranch.api.routes.jobs import EXISTING_JOB, SUBMIT_PROBLEMS
+from anabranch.api.submission import submit_wanted
 from anabranch.canonical import Json, encode
 from anabranch.contract.answer import Page
 from anabranch.contract.catalog import (

@@ -7,10 +7,10 @@ import structlog
 from fastapi import APIRouter, Query, Request, Response
 
 from anabranch.access import Scope
-from anabranch.api.answers.build import build_job, build_page, build_submitted, build_summary, build_task, to_text
+from anabranch.api.answers.build import build_job, build_page, build_summary, build_task
 from anabranch.api.answers.etags import IfNoneMatch, allow_caching, not_modified, returns_cacheable
-from anabranch.api.callbacks import check_callbacks, move_callbacks, read_callbacks, seal_callbacks
-from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway, CurrentLimits, CurrentReads, needs, read_key
+from anabranch.api.callbacks import check_callbacks, move_callbacks, read_callbacks
+from anabranch.api.deps import CurrentCaller, CurrentGateway, CurrentLimits, CurrentReads, needs, read_key
 from anabranch.api.openapi.declare import (
     BODY_CODES,
     JOB_CODES,
@@ -26,18 +26,15 @@ from anabranch.api.paths import JobId, WorkflowId
 from anabranch.api.requests.body import JsonBody
 from anabranch.api.requests.job_bodies import check_job, find_all_mistakes, read_job, read_submit_query
 from anabranch.api.requests.models import JobRequest, JobsQuery, SubmitQuery, TasksQuery
-from anabranch.api.security.limits import Limits
-from anabranch.api.submission import REPLAYED_HEADER, accept_job
+from anabranch.api.submission import submit_wanted
 from anabranch.canonical import JsonObject
 from anabranch.contract.answer import Page
 from anabranch.contract.jobs import CheckedJob, JobStatus, JobSummary, SubmittedJob, Task
 from anabranch.engine.model import TERMINAL_STATES
-from anabranch.engine.submitting.submission import Order
 from anabranch.errors import InputError
-from anabranch.gateway import Gateway
 from anabranch.serving.etags import has, tag_of
 
-__all__ = ["EXISTING_JOB", "SUBMIT_PROBLEMS", "router", "submit_wanted"]
+__all__ = ["EXISTING_JOB", "SUBMIT_PROBLEMS", "router"]
 
 router = APIRouter(prefix="/api/jobs", tags=["jobs"])
 
@@ -176,26 +173,3 @@ async def list_tasks(job_id: JobId, query: Annotated[TasksQuery, Query()], reads
     if query.node and not found:
         await reads.require_node(job, query.node)
     return build_page(found, query.limit, build_task, lambda task: task.cursor)
-
-
-async def submit_wanted(
-    gateway: Gateway, limits: Limits, caller: Caller, wanted: JobRequest, key: str | None
-) -> Response:
-    """Submit a job that was read from a request."""
-    order = Order(
-        wanted.workflow,
-        wanted.parameters,
-        caller.platform,
-        caller.correlation_id,
-        wanted.priority,
-        wanted.rerun,
-        key,
-        caller.name,
-        wanted.labels,
-        await seal_callbacks(gateway, caller.platform, wanted.callbacks),
-    )
-    submitted = await accept_job(gateway, limits, caller.principal, order)
-    # As it is: the framework would check and copy it once more, and this is the busiest route.
-    body = to_text(build_submitted(wanted.workflow, submitted))
-    headers = {REPLAYED_HEADER: "true"} if submitted.replayed else None
-    return Response(body, 202 if submitted.created else 200, headers, "application/json")
