@@ -419,6 +419,7 @@ def test_e5_the_handler_role_publishes_and_touches_nothing_else(
         "begin_chunk",
         "change_items",
         "close_layer_table",
+        "complete_layer_table",
         "ensure_collection",
         "find_adopted",
         "find_asset",

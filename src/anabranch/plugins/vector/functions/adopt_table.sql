@@ -43,10 +43,7 @@ begin
         (select string_agg(format(', s.%I::%s', c.name, c.type::regtype), '' order by c.position)
            from rows from (jsonb_to_recordset(_columns) as (name text, type text)) with ordinality c(name, type, position)),
         _source);
-    perform app.close_layer_table(_table);
-    perform app.index_layer_table(_table, 'gid'), app.index_layer_table(_table, 'geom');
-    select m.rows, m.bounds into adopt_table.rows, adopt_table.bounds from app.measure_layer_table(_table) m;
-    perform app.finish_layer_table(_table, adopt_table.rows);
+    select f.rows, f.bounds into adopt_table.rows, adopt_table.bounds from app.finish_layer_table(_table) f;
     execute format($query$
         select encode(sha256(string_agg(p.hash, '' order by p.part)), 'hex')
           from (select t.gid / 10000 as part, sha256(string_agg(sha256(convert_to(row(t.*)::text, 'UTF8')), '' order by t.gid)) as hash

@@ -1,16 +1,18 @@
--- Finish a table that was closed, indexed and compared: it has a primary key and statistics, and counts as whole from now on.
-create function app.finish_layer_table(_name text, _rows bigint) returns void language plpgsql as $$
+-- Close, index and complete a table in one transaction, and answer what it holds; one that was completed before only answers.
+-- No row where there is no such table. For tables that are copied within the database, and for processes of earlier releases.
+create function app.finish_layer_table(_name text)
+returns table (rows bigint, chunks bigint, bounds float8[], types text[]) language plpgsql as $$
 declare
-    _numbers text;
+    _finished constant boolean := app.close_layer_table(_name);
 begin
-    perform from app.layer_tables t where t.name = _name for update;
-    select i.indexrelid::regclass::text into _numbers from pg_index i
-      join pg_attribute a on a.attrelid = i.indrelid and a.attnum = i.indkey[0]
-     where i.indrelid = format('geo.%I', _name)::regclass and a.attname = 'gid' and i.indisunique and not i.indisprimary;
-    if found then
-        execute format('alter table geo.%I add primary key using index %s', _name, split_part(_numbers, '.', 2));
+    if _finished is null then
+        return;
     end if;
-    execute format('analyze geo.%I', _name);
-    update app.layer_tables t set rows = _rows where t.name = _name;
+    perform app.index_layer_table(_name, 'gid'), app.index_layer_table(_name, 'geom');
+    select m.rows, m.chunks, m.bounds, m.types into rows, chunks, bounds, types from app.measure_layer_table(_name) m;
+    if not _finished then
+        perform app.complete_layer_table(_name, rows);
+    end if;
+    return next;
 end;
 $$;

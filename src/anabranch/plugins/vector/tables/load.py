@@ -117,7 +117,7 @@ def finish_table(ctx: Context, table: StagedTable) -> None:
     if not finished:
         with _fenced(ctx) as connection:
             run(connection, "no_time_limit")
-            run(connection, "finish_table", table=table.table, rows=table.rows)
+            run(connection, "complete_table", table=table.table, rows=table.rows)
 
 
 def _index(ctx: Context, table: StagedTable, column: str, *, compares: bool = False) -> None:

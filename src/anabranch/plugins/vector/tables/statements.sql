@@ -37,8 +37,8 @@ select app.index_layer_table(%(table)s, %(column)s)
 -- name: measure_table
 select rows, chunks, bounds, types from app.measure_layer_table(%(table)s)
 
--- name: finish_table
-select app.finish_layer_table(%(table)s, %(rows)s)
+-- name: complete_table
+select app.complete_layer_table(%(table)s, %(rows)s)
 
 -- name: no_time_limit
 -- Indexing or copying a large table takes longer than handlers may; the time of the task bounds it.
