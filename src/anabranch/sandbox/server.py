@@ -54,6 +54,7 @@ def main() -> None:
     protections = Protections(leave_network(), find_landlock(*map(int, newest)), can_filter_calls())
     drop_privileges()
     gc.disable()
+    sys.modules["boto3"] = None  # type: ignore[assignment]  # rasterio takes its time to import what needs a network
     module = importlib.import_module(name)
     _warm_up(module)
     gc.freeze()  # what calls share is no garbage, and is not copied by looking for some
