@@ -137,8 +137,8 @@ def order(dataset: int, version: str = "1", source: str = "a", **more: Any) -> P
     return PlatformOrder(platform="ddh", refs=refs, source=f"bronze://in/{source}.tif", **more)
 
 
-def submitting(dataset: int, version: str) -> Act:
-    return lambda gateway, by: gateway.releases.submit(order(dataset, version), by)
+def submitting(dataset: int, version: str = "1", **more: Any) -> Act:
+    return lambda gateway, by: gateway.releases.submit(order(dataset, version, **more), by)
 
 
 def deciding(release_id: str, approved: bool) -> Act:
@@ -228,6 +228,22 @@ async def test_p4_of_an_approval_and_a_rejection_at_once_one_counts(hub: Hub) ->
         found = await hub.show(made.release_id)
         assert (found["approval_status"], found["decided_by"]) == (decided, hub.by[winner].actor)
         assert (await hub.audit(made.asset_id))[2:] == [(f"release.{decided}", hub.by[winner].actor)]
+
+
+async def test_p4_an_overwrite_never_discards_an_approval_that_was_committed(hub: Hub) -> None:
+    """Whichever comes first, the other is refused."""
+    for dataset in range(3):
+        made = await hub.submit(dataset)
+        answers = await hub.race(
+            JOB, str(made.job_id), deciding(made.release_id, True), submitting(dataset, source="b", overwrite=True)
+        )
+        refused = [answer for answer in answers if isinstance(answer, str)]
+        assert len(refused) == 1, answers
+        shown = await hub.show(made.release_id)
+        if refused == ["release.approved"]:
+            assert (shown["revision"], shown["approval_status"]) == (1, "approved")
+        else:
+            assert (shown["revision"], shown["approval_status"]) == (2, "pending_review")
 
 
 @pytest.mark.parametrize("hub", [CROWD], indirect=True)

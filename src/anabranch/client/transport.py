@@ -98,8 +98,9 @@ class HttpProtocol:
     def _read(self, call: Call[Answer], answer: "httpx.Response") -> Answer:
         self._check(call, answer)
         try:
-            lines = answer.content.splitlines() if call.lines else ()
-            return call.read([json.loads(line) for line in lines] if call.lines else answer.json())
+            if call.lines:
+                return call.read([json.loads(line) for line in answer.content.splitlines()])
+            return call.read(answer.json() if answer.content else None)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise AnabranchError(
                 "api.unreadable",

@@ -53,7 +53,7 @@ CALLER_EVENTS = frozenset({"job.submitted", "job.cancelled", "job.retried", "gat
 
 
 class Purpose(StrEnum):
-    """What a lane or an advance right is for: a node's tasks, or the engine's own for it. Gates and waits have no lane."""
+    """What a lane or an advance right is for: a node's tasks, or the engine's own. Gates and waits have no lane."""
 
     START = "start"
     PLAN = "plan"

@@ -49,6 +49,15 @@ begin
         on conflict do nothing;
     end if;
     perform from app.assets a where a.asset_id = _o.asset_id for update;
+    if not _dry_run then  -- what is decided now is decided before: keys, job and revision, as a revocation locks them
+        perform from app.publication_keys k
+          where _o.clearance is not null and k.kind = 'item'
+            and k.key in (select r.key from app.release_keys(_o.release_id) r) order by k.key for update;
+        perform from app.jobs j
+          where j.job_id = (select v.job_id from app.revisions v where v.release_id = _o.release_id
+                             order by v.revision desc limit 1) for no key update;
+        perform from app.revisions v where v.release_id = _o.release_id for no key update;
+    end if;
     select w.* into _judged
       from app.judge_submission(_o.asset_id, _o.release_id, _o.order_hash, _o.overwrite, _o.reprocess) w;
     select x.* into _release from app.releases x where x.release_id = _o.release_id;
