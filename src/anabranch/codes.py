@@ -215,6 +215,7 @@ CODES: tuple[Code, ...] = (
     Code("release.own", Kind.NOT_ALLOWED, "The platform asks for another approver than the submitter.", "Ask somebody else to approve it."),
     Code("release.processing", Kind.CONFLICT, "The release is being processed.", "Wait for it, or set `overwrite` to begin again."),
     Code("release.reason", Kind.INVALID, "A reason is needed.", "Send `reason`."),
+    Code("release.timed_out", Kind.TIMED_OUT, "The release was not processed when the timeout expired.", "It continues; wait again, or see it with `anabranch releases show`."),
     Code("release.unresolved", Kind.CONFLICT, "Another release of the asset is being processed or reviewed.", "Approve or reject it first."),
     Code("replay.choice", Kind.INVALID, "No dead letters were selected for the replay.", "Name jobs, a workflow, a handler or a code."),
     Code("replay.incomplete", Kind.CONFLICT, "Some of the jobs were not replayed.", "The table says why; see `anabranch status JOB`."),

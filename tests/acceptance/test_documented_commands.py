@@ -30,6 +30,7 @@ API = "http://127.0.0.1:8787"
 NEEDS_ROOT = "sudo apt-get"
 GENERATOR = "openapi-python-client "  # tests/integration/test_contract.py runs it
 SHOWN = ("make ", NEEDS_ROOT, GENERATOR)
+ORDER = "docs/tutorial/order-a-release.md"
 TUTORIALS = ["docs/tutorial/first-job.md", "docs/tutorial/fix-and-retry.md"]
 FOLDER = "docs/howto/publish-a-folder.md"
 MACHINES = "docs/howto/several-machines.md"
@@ -72,6 +73,7 @@ PRINTED = {
     WEBHOOKS: ["whsec_", '"type": "job.completed"', "0 deliveries are due again"],
     ZONAL: ['"id": "districts_dem"', "1 polygons are outside the raster", "zonal.measure"],
     VERIFY: ["verified: 3 files are as they were published"],
+    ORDER: ["completed pending_review", "completed approved", "tiles /raster/", '"approval_status":"approved"'],
     "docs/howto/vectors.md": ['"name":"Old mill"', "shows the content of publication 1", "vector.load_chunk"],
     "docs/howto/sync-a-folder.md": ['"published": ', '"code": "raster.crs_missing"', "storage.compare_folder"],
     "examples/batch_folder/README.md": ["the level 'n/a' is no number", "batch=may", "readings/oder.csv"],
@@ -247,6 +249,7 @@ def test_a_page_works_as_it_is_printed(place: Place, url: str, published: str, p
     changes = {
         "docs/howto/access.md": _with_key(url),
         MACHINES: _elsewhere(place, url),
+        ORDER: lambda command: command.replace(API, url),
         VERIFY: _of_item(url, published),
         WEBHOOKS: _with_receiver(),
     }

@@ -164,6 +164,22 @@ def test_an_answer_of_something_else_is_not_taken_for_a_job(server: Script, clie
     assert caught.value.code == "api.unreadable"
 
 
+def test_an_answer_without_content_is_read_where_none_is_expected(server: Script, client: Client) -> None:
+    server.say((204, ""))
+    client.platform.delete_asset("f" * 32, "withdrawn")
+    with pytest.raises(AnabranchError) as caught:
+        client.job("abc")
+    assert caught.value.code == "api.unreadable"
+
+
+def test_a_release_is_waited_for_until_the_timeout(server: Script, client: Client) -> None:
+    server.say((503, {"code": "database.unavailable", "detail": "the database does not answer"}))
+    with pytest.raises(TimedOut) as caught:
+        client.platform.wait("f" * 32, timeout=0.01)
+    assert caught.value.code == "release.timed_out"
+    assert "could not be read after" in caught.value.message
+
+
 def test_an_api_that_is_down_is_unavailable(closed_url: str) -> None:
     with Client(closed_url) as client, pytest.raises(Unavailable) as caught:
         client.job("abc")

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
@@ -19,7 +19,9 @@ from anabranch.errors import AnabranchError, Unavailable
 if TYPE_CHECKING:
     from anabranch.canonical import Json
 
-__all__ = ["BulkAnswer", "fresh_key", "job_body", "retry_while_unavailable", "submit", "submit_many", "upload", "wait"]
+__all__ = [
+    "BulkAnswer", "fresh_key", "job_body", "poll", "retry_while_unavailable", "submit", "submit_many", "upload", "wait",
+]  # fmt: skip
 
 Answer = TypeVar("Answer")
 FIRST_PAUSE_SECONDS = 0.05
@@ -154,13 +156,31 @@ def upload(body: FileBody, name: str | None) -> Call[Uploaded]:
 
 def wait(job_id: str, timeout: float | None, on_change: Callable[[JobStatus], None] | None) -> Steps[JobStatus]:
     """Wait until a job has ended."""
+
+    def describe(seen: JobStatus | None) -> TimedOut:
+        state = f"is still {seen.status}" if seen else "could not be read"
+        see, end = (f"`anabranch {command} {job_id[:12]}`" for command in ("status", "cancel"))
+        remedy = f"It continues: see it with {see}, or cancel it with {end}."
+        return TimedOut("job.timed_out", f"job {job_id} {state} after {spell_duration(timeout or 0)}", remedy=remedy)
+
+    call = Call(partial(read, JobStatus), "GET", job_path(job_id))
+    return poll(call, lambda job: job.ended, timeout, describe, on_change)
+
+
+def poll(
+    call: Call[Answer],
+    is_done: Callable[[Answer], bool],
+    timeout: float | None,
+    describe_timeout: Callable[[Answer | None], TimedOut],
+    on_change: Callable[[Answer], None] | None = None,
+) -> Steps[Answer]:
+    """Send a call until its answer is what is waited for; a short outage of the API is survived."""
     began = heard = monotonic()
     pause, seen = FIRST_PAUSE_SECONDS, None
     while True:
-        remaining = _remaining(began, timeout)
+        within = max(_remaining(began, timeout), MIN_TIMEOUT_SECONDS)
         try:
-            within = max(remaining, MIN_TIMEOUT_SECONDS)
-            found: JobStatus = yield Call(partial(read, JobStatus), "GET", job_path(job_id), within=within)
+            found: Answer = yield replace(call, within=within)
         except Unavailable:
             if monotonic() - heard > MAX_OUTAGE_SECONDS:
                 raise
@@ -168,12 +188,12 @@ def wait(job_id: str, timeout: float | None, on_change: Callable[[JobStatus], No
             heard = monotonic()
             if on_change and found != seen:
                 on_change(found)
-            if found.ended:
+            if is_done(found):
                 return found
             seen = found
         remaining = _remaining(began, timeout)
         if timeout is not None and remaining <= 0:
-            raise _timed_out(job_id, timeout, seen)
+            raise describe_timeout(seen)
         yield Pause(min(pause, remaining))
         pause = min(pause * 1.5, MAX_PAUSE_SECONDS)
 
@@ -210,10 +230,3 @@ def retry_while_unavailable(make_call: Callable[[], Call[Answer]]) -> Steps[Answ
 
 def _remaining(began: float, timeout: float | None) -> float:
     return float("inf") if timeout is None else began + timeout - monotonic()
-
-
-def _timed_out(job_id: str, timeout: float, seen: JobStatus | None) -> TimedOut:
-    state = f"is still {seen.status}" if seen else "could not be read"
-    see, end = (f"`anabranch {command} {job_id[:12]}`" for command in ("status", "cancel"))
-    remedy = f"It continues: see it with {see}, or cancel it with {end}."
-    return TimedOut("job.timed_out", f"job {job_id} {state} after {spell_duration(timeout)}", remedy=remedy)

@@ -6,12 +6,14 @@ from types import NoneType
 from typing import TYPE_CHECKING
 
 from anabranch.client.calls import Call, Steps
-from anabranch.client.operations import fresh_key, retry_while_unavailable
+from anabranch.client.errors import TimedOut
+from anabranch.client.operations import fresh_key, poll, retry_while_unavailable
 from anabranch.client.paths import any_segment, encode_body
 from anabranch.client.requests import AsyncRequests, Requests
 from anabranch.contract.answer import Page, read
 from anabranch.contract.platform import Accepted, AuditEntry, Decision, Platform, Release, WorkOrder
 from anabranch.contract.previews import Preview
+from anabranch.durations import spell_duration
 
 if TYPE_CHECKING:
     from anabranch.canonical import Json
@@ -35,6 +37,22 @@ def submit_order(
     return retry_while_unavailable(lambda: call)
 
 
+def wait_for_release(name: str, timeout: float | None) -> Steps[Release]:
+    """Wait until the newest revision of a release was processed."""
+
+    def describe(seen: Release | None) -> TimedOut:
+        state = f"is still {seen.processing_status}" if seen else "could not be read"
+        said = f"release {name} {state} after {spell_duration(timeout or 0)}"
+        return TimedOut("release.timed_out", said, remedy=f"It continues: see it with `anabranch releases show {name}`.")
+
+    return poll(status_call(name), lambda seen: seen.processing_status in ("completed", "failed"), timeout, describe)
+
+
+def status_call(name: str) -> Call[Release]:
+    """A request for the release of any id."""
+    return Call(partial(read, Release), "GET", f"/api/platform/status/{any_segment(name)}")
+
+
 class Platforms(Requests):
     """Requests of partner systems."""
 
@@ -54,7 +72,14 @@ class Platforms(Requests):
 
     def status(self, name: str) -> Release:
         """The release of a request, an asset, a release or a job, by its id."""
-        return self._get(Release, f"/api/platform/status/{any_segment(name)}")
+        return self._transport.call(status_call(name))
+
+    def wait(self, name: str, timeout: float | None = None) -> Release:
+        """Wait until a release was processed, completed or failed, and return it; TimedOut after `timeout` seconds.
+
+        It may still wait for an approval then.
+        """
+        return self._run(wait_for_release(name, timeout))
 
     def latest(self, asset_id: str) -> Release:
         """The newest published release of an asset."""
@@ -179,7 +204,14 @@ class AsyncPlatforms(AsyncRequests):
 
     async def status(self, name: str) -> Release:
         """The release of a request, an asset, a release or a job, by its id."""
-        return await self._get(Release, f"/api/platform/status/{any_segment(name)}")
+        return await self._transport.call(status_call(name))
+
+    async def wait(self, name: str, timeout: float | None = None) -> Release:
+        """Wait until a release was processed, completed or failed, and return it; TimedOut after `timeout` seconds.
+
+        It may still wait for an approval then.
+        """
+        return await self._run(wait_for_release(name, timeout))
 
     async def latest(self, asset_id: str) -> Release:
         """The newest published release of an asset."""
