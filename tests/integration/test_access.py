@@ -617,3 +617,11 @@ def test_keys_are_made_before_any_exists_and_then_over_http(
     told = call("keys", "create", "old", "--scope", "read", code=9, ANABRANCH_DATABASE_URL=nowhere)
     assert told["code"] == "database.unreachable"
     assert call("jobs", code=4, ANABRANCH_API_URL=server.url)["code"] == "auth.missing"
+
+
+async def test_s1_a_key_that_is_sent_counts_also_where_none_is_needed(tmp_path: Path, database_url: str) -> None:
+    async with serving(create_app(Settings(home=tmp_path / "home"), database_url)) as client:
+        assert (await client.get("/api/keys")).is_success
+        reader = await make(database_url, Scope.READ)
+        problem(await client.get("/api/keys", headers=bearing(reader)), 403, "auth.forbidden")
+        problem(await client.get("/api/jobs", headers={"Authorization": "Bearer anb_wrong"}), 401, "auth.invalid")

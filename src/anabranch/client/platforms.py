@@ -43,7 +43,9 @@ def wait_for_release(name: str, timeout: float | None) -> Steps[Release]:
     def describe(seen: Release | None) -> TimedOut:
         state = f"is still {seen.processing_status}" if seen else "could not be read"
         said = f"release {name} {state} after {spell_duration(timeout or 0)}"
-        return TimedOut("release.timed_out", said, remedy=f"It continues: see it with `anabranch releases show {name}`.")
+        return TimedOut(
+            "release.timed_out", said, remedy=f"It continues: see it with `anabranch releases show {name}`."
+        )
 
     return poll(status_call(name), lambda seen: seen.processing_status in ("completed", "failed"), timeout, describe)
 
@@ -206,7 +208,7 @@ class AsyncPlatforms(AsyncRequests):
         """The release of a request, an asset, a release or a job, by its id."""
         return await self._transport.call(status_call(name))
 
-    async def wait(self, name: str, timeout: float | None = None) -> Release:
+    async def wait(self, name: str, timeout: float | None = None) -> Release:  # noqa: ASYNC109  as in Client.wait
         """Wait until a release was processed, completed or failed, and return it; TimedOut after `timeout` seconds.
 
         It may still wait for an approval then.

@@ -108,6 +108,8 @@ class Admission:
             return await self._authenticate(headers, address)
         _check_origin(headers.getlist("origin"), scope)
         _check_site(scope)
+        if "authorization" in headers:  # whoever sends a key acts as its principal, also where none is needed
+            return await self._authenticate(headers, _address(scope))
         structlog.contextvars.bind_contextvars(principal=LOCAL.name)
         return LOCAL
 
