@@ -63,7 +63,6 @@ create index jobs_parent on app.jobs (parent) where parent is not null;
 create index jobs_workflow_hash on app.jobs (workflow_hash);
 -- Lists begin with the newest. No other index has this order, so the planner can't take one that would walk all jobs.
 create index jobs_state on app.jobs (state, (-id));
-create index jobs_workflow on app.jobs (workflow, state, (-id));
 create index jobs_platform on app.jobs (platform, state, (-id));
 create index jobs_platform_workflow on app.jobs (platform, workflow, state, (-id));
 

@@ -94,8 +94,14 @@ select j.id as job, j.state, j.last_event from app.jobs j
 
 -- name: jobs
 -- Jobs, the newest first, after a cursor; results are not read, for they may be large. Whatever is asked for, only as many
--- are read as are shown, of each state: the parts that were not asked for are not run.
-with wanted as (
+-- are read as are shown, of each platform and state: the parts that were not asked for are not run.
+with recursive platforms(name) as (
+    select coalesce(%(platform)s::text, (select min(j.platform) from app.jobs j))
+     where %(platform)s::text is not null or %(workflow)s::text is not null
+    union all
+    select (select min(j.platform) from app.jobs j where j.platform > p.name)
+      from platforms p where p.name is not null and %(platform)s::text is null),
+wanted as (
     (select j.id from app.jobs j
       where %(state)s::app.job_state is null and %(workflow)s::text is null and %(parent)s::bigint is null
         and %(label_names)s::text[] is null and %(platform)s::text is null
@@ -109,30 +115,20 @@ with wanted as (
       order by -j.id limit %(limit)s)
     union all
     select found.id
-      from unnest(case when %(state)s::app.job_state is null then enum_range(null::app.job_state)
-                       else array[%(state)s::app.job_state] end) as s(state)
-     cross join lateral (
-           select j.id from app.jobs j
-            where j.workflow = %(workflow)s::text and j.state = s.state
-              and -j.id > -coalesce(%(before)s::bigint, 9223372036854775807)
-            order by -j.id limit %(limit)s) found
-     where %(workflow)s::text is not null and %(parent)s::bigint is null and %(label_names)s::text[] is null
-       and %(platform)s::text is null
-    union all
-    select found.id
-      from unnest(case when %(state)s::app.job_state is null then enum_range(null::app.job_state)
-                       else array[%(state)s::app.job_state] end) as s(state)
+      from platforms p
+     cross join unnest(case when %(state)s::app.job_state is null then enum_range(null::app.job_state)
+                            else array[%(state)s::app.job_state] end) as s(state)
      cross join lateral (
            (select j.id from app.jobs j
-             where %(workflow)s::text is null and j.platform = %(platform)s::text and j.state = s.state
+             where %(workflow)s::text is null and j.platform = p.name and j.state = s.state
                and -j.id > -coalesce(%(before)s::bigint, 9223372036854775807)
              order by -j.id limit %(limit)s)
            union all
            (select j.id from app.jobs j
-             where j.platform = %(platform)s::text and j.workflow = %(workflow)s::text and j.state = s.state
+             where j.platform = p.name and j.workflow = %(workflow)s::text and j.state = s.state
                and -j.id > -coalesce(%(before)s::bigint, 9223372036854775807)
              order by -j.id limit %(limit)s)) found
-     where %(platform)s::text is not null and %(parent)s::bigint is null and %(label_names)s::text[] is null
+     where p.name is not null and %(parent)s::bigint is null and %(label_names)s::text[] is null
     union all
     -- The children of a job are its platform's.
     select j.id from app.jobs j

@@ -18,6 +18,10 @@ begin
     if not exists (select from app.sessions s where s.id = _session and s.dead_at is null) then
         raise exception 'session % is gone', _session using errcode = 'AN001';
     end if;
+    if not exists (select from app.webhook_deliveries d where d.state = 'pending')
+       and not exists (select from app.webhook_deliveries d where d.session is not null) then
+        return;
+    end if;
     perform app.lock_deliveries();
     update app.webhook_deliveries d set session = null
      where d.session is not null

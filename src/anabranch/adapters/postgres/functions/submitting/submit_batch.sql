@@ -10,6 +10,8 @@ returns table (
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 declare
     _s record;
+    _scope text;
+    _watched boolean;
 begin
     perform app.assert_read_committed();
     insert into app.workflows (hash, workflow, definition, created_at)
@@ -34,11 +36,15 @@ begin
           join jsonb_to_recordset(_workflows) as w(hash text, workflow text, nodes text[]) using (hash)
          order by sha256(convert_to(s.head || s.tail, 'UTF8')), s.place
     loop
+        if _s.scope is distinct from _scope then
+            _scope := _s.scope;
+            _watched := app.has_endpoints(_scope);
+        end if;
         return query
         select _s.place, a.job_id, a.state, a.created, a.replayed, a.rights, a.failed_before
           from app.submit(_s.head, _s.tail, _s.scope, _s.workflow, _s.hash, null, _s.nodes, _s.parameters, _s.priority,
                           _s.rerun, _s.correlation_id, _session, _s.key, _s.request, _s.keep, _s.start,
-                          _s.submitted_by, _s.labels, _s.callbacks) a;
+                          _s.submitted_by, _s.labels, _s.callbacks, _watched => _watched) a;
     end loop;
 end;
 $$;
