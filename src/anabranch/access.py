@@ -68,7 +68,7 @@ class Principal:
         return self.key_id is not None or self.issuer is not None
 
     @property
-    def sees(self) -> str | None:
+    def visible_platform(self) -> str | None:
         """The platform whose jobs, files and collections it may see; None: all."""
         return None if self.scope.includes(Scope.ADMIN) else self.platform
 

@@ -113,7 +113,7 @@ class ReleaseActions:
         return accepted, done.replayed
 
     async def _prepare(self, order: PlatformOrder, by: ActionBy, again: bool) -> _Prepared:
-        platform = await self.find_platform(order.platform, by.sight)
+        platform = await self.find_platform(order.platform, by.platform_filter)
         if platform.retired:
             raise Conflict("platform.retired", f"platform {platform.id} takes no more orders")
         try:
@@ -220,13 +220,13 @@ class ReleaseActions:
             if needs_approval:
                 _require_gate(workflow, inputs)
 
-    async def find_platform(self, name: str, sight: str) -> Platform:
-        """The platform with this id, if it is in sight."""
-        return await self.platforms.find(sight, name)
+    async def find_platform(self, name: str, platform_filter: str) -> Platform:
+        """The platform with this id, if it is visible."""
+        return await self.platforms.find(platform_filter, name)
 
-    async def find(self, subject: Subject, value: str, sight: str) -> ReleaseRow:
+    async def find(self, subject: Subject, value: str, platform_filter: str) -> ReleaseRow:
         """The newest release of an asset, or that of a request or a job."""
-        found = await self.platforms.releases(sight, {subject: value}, limit=1)
+        found = await self.platforms.releases(platform_filter, {subject: value}, limit=1)
         if not found:
             raise NotFound("release.not_found", f"there is no release with the {subject.replace('_', ' ')} {value!r}")
         return found[0]
@@ -251,12 +251,12 @@ class ReleaseActions:
             raise Conflict("release.moved", f"release {release_id} has another revision than {revision} by now")
         if verdict == "deleted":
             raise Conflict("asset.deleted", f"the asset of release {release_id} was deleted")
-        return await self.find("release_id", release_id, by.sight)
+        return await self.find("release_id", release_id, by.platform_filter)
 
     async def revoke(self, release_id: str, by: ActionBy) -> ReleaseRow:
         """Take back an approval: readers no longer see any item of the release (P6)."""
         reason = _require_reason(by)
-        found = await self.find("release_id", release_id, by.sight)
+        found = await self.find("release_id", release_id, by.platform_filter)
 
         def begin(connection: Any) -> Sequence[str]:  # psycopg's
             verdict, shown = revoke(connection, release_id, by)
@@ -265,7 +265,7 @@ class ReleaseActions:
             return shown
 
         await self._items.withdraw(begin, by.actor, reason)
-        return await self.find("release_id", release_id, by.sight)
+        return await self.find("release_id", release_id, by.platform_filter)
 
     async def roll_back(self, release_id: str, number: int | None, by: ActionBy) -> ReleaseRow:
         """Show what an earlier publication of a release showed, by default the one before (P5).
@@ -273,17 +273,17 @@ class ReleaseActions:
         That is the one before what was shown when it was asked for: a Conflict if another has acted since.
         """
         reason = _require_reason(by)
-        found = await self.find("release_id", release_id, by.sight)
+        found = await self.find("release_id", release_id, by.platform_filter)
         collection, item = found["collection"], found["item_id"]
         wanted = ItemAction("rollback", collection, item, by.actor, reason, by.owner, number, found["number"])
         await self._items.act(wanted, lambda connection: correlate(connection, by))
-        return await self.find("release_id", release_id, by.sight)
+        return await self.find("release_id", release_id, by.platform_filter)
 
     async def clear(self, release_id: str, clearance: str, by: ActionBy) -> ReleaseRow:
         """Set who may read a release once it is published."""
         if not await self.platforms.clear(release_id, clearance, by):
             raise NotFound("release.not_found", f"there is no release {release_id!r}")
-        return await self.find("release_id", release_id, by.sight)
+        return await self.find("release_id", release_id, by.platform_filter)
 
     async def delete_asset(self, asset_id: str, deleted: bool, by: ActionBy) -> None:
         """Mark an asset as deleted, or restore it."""
@@ -304,7 +304,7 @@ class ReleaseActions:
                 else Conflict("platform.exists", f"platform {name} has assets: their ids depend on its references")
             )
             raise error
-        return await self.find_platform(name, by.sight)
+        return await self.find_platform(name, by.platform_filter)
 
 
 def _hash(workflow: str, parameters: JsonObject, order: PlatformOrder) -> str:

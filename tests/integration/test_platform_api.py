@@ -57,7 +57,7 @@ class Partner:
     def count(self, table: str) -> int:
         """How many rows the platform has."""
         with psycopg.connect(self.url) as connection:
-            connection.execute("select app.see('*')")
+            connection.execute("select app.set_platform_filter('*')")
             row = connection.execute(
                 f"select count(*) from app.{table} where platform = %s",
                 [self.name],

@@ -64,7 +64,7 @@ class Hub:
     async def race(self, lock: str, held: str, *acts: Act) -> list[Any]:
         """Let acts run at once, each in a process of its own: all wait for a row, and then go on together."""
         with psycopg.connect(self.url) as holder, psycopg.connect(self.url, autocommit=True) as watcher:
-            holder.execute("select app.see('*')")
+            holder.execute("select app.set_platform_filter('*')")
             holder.execute(lock.encode(), [held])
             racing = [
                 asyncio.create_task(_try(act, gateway, by))
@@ -168,7 +168,7 @@ async def open_hub(url: str, home: Path, processes: int) -> AsyncIterator[Hub]:
         with connect(url, Role.HANDLER) as handler:
             hub = Hub(url, gateways, handler)
             await hub.releases.save_platform(
-                "ddh", make_policy("one_approver", raster="reviewed"), replace(BY, sight="*")
+                "ddh", make_policy("one_approver", raster="reviewed"), replace(BY, platform_filter="*")
             )
             yield hub
 

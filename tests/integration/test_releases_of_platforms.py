@@ -153,7 +153,7 @@ async def test_p4_p7_who_decides_must_be_allowed_to(stack: Stack) -> None:
         await releases.decide(accepted.release_id, True, ANN)
     with pytest.raises(NotFound):
         await releases.decide(accepted.release_id, True, OTHER)
-    assert await releases.platforms.releases(OTHER.sight, {}, limit=9) == []
+    assert await releases.platforms.releases(OTHER.platform_filter, {}, limit=9) == []
     await releases.decide(accepted.release_id, True, BEN)
 
 
@@ -183,7 +183,7 @@ async def test_p7_the_database_keeps_the_fields_of_each_side_and_the_audit(stack
     )
     for statement in wrong:
         with psycopg.connect(catalog_url) as connection:
-            connection.execute("select app.see('*')")
+            connection.execute("select app.set_platform_filter('*')")
             with pytest.raises(psycopg.errors.CheckViolation):
                 connection.execute(statement)
     assert (await show(stack, made.release_id))["approval_status"] == "pending_review"
@@ -195,6 +195,6 @@ async def test_s1_rows_of_platforms_are_invisible_without_a_platform(stack: Stac
     with psycopg.connect(catalog_url, row_factory=dict_row) as connection:
         connection.execute("set role anabranch_owner")
         assert connection.execute(counts).fetchall() == [{"n": 0}]
-        for sight, seen in (("arcgis", 0), ("ddh", 1), ("*", 1)):
-            connection.execute("select set_config('anabranch.platform', %s, false)", [sight])
+        for platform_filter, seen in (("arcgis", 0), ("ddh", 1), ("*", 1)):
+            connection.execute("select set_config('anabranch.platform', %s, false)", [platform_filter])
             assert connection.execute(counts).fetchall() == [{"n": seen}]

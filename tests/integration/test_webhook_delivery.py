@@ -393,9 +393,9 @@ async def test_endpoints_and_deliveries_of_another_platform_do_not_exist(notifyi
     assert await store.replay(others, DeliveryFilter(), 9) == []
     for call in (
         store.get(others, made),
-        store.change(made, EndpointChange(active=False), replace(BY, sight=others)),
-        store.remove(made, replace(BY, sight=others)),
-        store.rotate(made, b"", timedelta(), replace(BY, sight=others)),
+        store.change(made, EndpointChange(active=False), replace(BY, platform_filter=others)),
+        store.remove(made, replace(BY, platform_filter=others)),
+        store.rotate(made, b"", timedelta(), replace(BY, platform_filter=others)),
         store.test(others, made, "c"),
         store.delivery(others, int(delivery.id)),
         store.replay_one(others, int(delivery.id)),
@@ -414,10 +414,10 @@ async def test_s1_rows_of_notifications_are_invisible_without_their_platform(not
     with connect(notifying.url, Role.OWNER, autocommit=False) as owner:
         for table in ("endpoints", "messages", "deliveries", "attempts"):
             for platform, seen in (("", False), ("others", False), (PLATFORM, True), ("*", True)):
-                owner.execute("select app.see(%s)", [platform])
+                owner.execute("select app.set_platform_filter(%s)", [platform])
                 found = owner.execute(f"select count(*) from app.webhook_{table}").fetchone()
                 assert (found != (0,)) is seen, (table, platform)
-        owner.execute("select app.see('others')")
+        owner.execute("select app.set_platform_filter('others')")
         with pytest.raises(InsufficientPrivilege):
             owner.execute(
                 "insert into app.webhook_callbacks (subject, endpoint, platform) values ('s', %s, %s)",

@@ -88,15 +88,18 @@ def test_a19_lists_of_a_platform_read_what_they_show(full_url: str, analyzed: bo
 
         calls = [
             *(
-                (("list_releases", sight, hashed(wanted), None, PAGE), shown if sight != "arcgis" else 0)
+                (
+                    ("list_releases", platform_filter, hashed(wanted), None, PAGE),
+                    shown if platform_filter != "arcgis" else 0,
+                )
                 for wanted, shown in RELEASES
-                for sight in ("ddh", "*", "arcgis")
+                for platform_filter in ("ddh", "*", "arcgis")
             ),
             (("list_releases", "ddh", "{}", 100, PAGE), PAGE),
             *(
-                ((name, sight, *rest, None, PAGE), PAGE if sight == "ddh" else 0)
+                ((name, platform_filter, *rest, None, PAGE), PAGE if platform_filter == "ddh" else 0)
                 for name, rest in (("list_requests", (None, None)), ("list_audit", (None,)))
-                for sight in ("ddh", "arcgis")
+                for platform_filter in ("ddh", "arcgis")
             ),
         ]
         found = {}

@@ -21,8 +21,8 @@ __all__ = ["ADMIN", "ANN", "BEN", "OTHER", "approved", "bronze", "order", "proce
 
 ANN = ActionBy("ddh", "ddh/ann (k1)", "checked", "test")
 BEN = replace(ANN, actor="ddh/ben (k2)")
-OTHER = replace(ANN, sight="arcgis")
-ADMIN = replace(ANN, sight=ALL_PLATFORMS, actor="admin")
+OTHER = replace(ANN, platform_filter="arcgis")
+ADMIN = replace(ANN, platform_filter=ALL_PLATFORMS, actor="admin")
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def order(version: str = "1", source: str = "a.tif", **more: Any) -> PlatformOrd
 
 def rows(url: str, query: str) -> list[dict[str, Any]]:
     with psycopg.connect(url, row_factory=dict_row) as connection:
-        connection.execute("select app.see('*')")
+        connection.execute("select app.set_platform_filter('*')")
         return connection.execute(query).fetchall()
 
 

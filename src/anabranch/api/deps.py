@@ -63,9 +63,9 @@ class Caller:
         return self.principal.platform
 
     @property
-    def sees(self) -> str | None:
+    def visible_platform(self) -> str | None:
         """The platform whose rows the caller may see; None: all."""
-        return self.principal.sees
+        return self.principal.visible_platform
 
 
 def _state(name: str) -> Any:  # what FastAPI takes for a dependency
@@ -106,11 +106,11 @@ CurrentCaller = Annotated[Caller, Depends(get_caller)]
 
 
 async def _get_reads(gateway: CurrentGateway, caller: CurrentCaller) -> PostgresReads:
-    return gateway.reads.seen_by(caller.sees)
+    return gateway.reads.seen_by(caller.visible_platform)
 
 
 async def _get_controls(gateway: CurrentGateway, caller: CurrentCaller) -> Controls:
-    return gateway.controls.seen_by(caller.sees)
+    return gateway.controls.seen_by(caller.visible_platform)
 
 
 # What the caller may see, and control: others' jobs, items and files are not there.

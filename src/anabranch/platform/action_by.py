@@ -9,14 +9,14 @@ ALL_PLATFORMS = "*"
 
 @dataclass(frozen=True)
 class ActionBy:
-    """Who acts, and why; `sight` limits it to what belongs to one platform."""
+    """Who acts, and why; `platform_filter` limits it to what belongs to one platform."""
 
-    sight: str
+    platform_filter: str
     actor: str
     reason: str | None
     correlation_id: str
 
     @property
     def owner(self) -> str | None:
-        """The platform that `sight` names; None: it is all of them."""
-        return None if self.sight == ALL_PLATFORMS else self.sight
+        """The platform that `platform_filter` names; None: it is all of them."""
+        return None if self.platform_filter == ALL_PLATFORMS else self.platform_filter

@@ -10,4 +10,4 @@ __all__ = ["platform_of"]
 def platform_of(request: Request) -> str | None:
     """The platform whose collections the caller may see; None: all."""
     principal: Principal = request.scope["state"]["principal"]
-    return principal.sees
+    return principal.visible_platform

@@ -43,7 +43,7 @@ begin
                    follow_job, free_held, is_full, job_moved, keep_answer, keep_lane, keep_same, lock_catalog, lock_collection, lock_deliveries,
                    lock_key, lock_lane, lock_objects, lock_running, make_right, next_place, note_kept, open_lane,
                    open_wait, ready_next, rebuild_items, record, record_change, record_collection, record_visibility,
-                   refuse_retry, release, remove_claims, remove_due, replace_view, ring_deliverer, ripen, save_turn, set_job, set_node,
+                   refuse_retry, release, remove_claims, remove_due, replace_view, wake_deliverer, ripen, save_turn, set_job, set_node,
                    show_items, show_tables, take_due, tick, try_again, watch, watch_job}') as part,
                p.proname = any('{
                    adopt_table, begin_chunk, change_items, close_layer_table, complete_layer_table, ensure_collection,
@@ -59,7 +59,7 @@ begin
         elsif not _routine.part and not _routine.handlers then
             execute format('grant execute on function %s to anabranch_app', _routine.name);
         end if;
-        if _routine.name in (to_regprocedure('app.layer_publication(text,text)'), to_regprocedure('app.sees(text,text,boolean)')) then
+        if _routine.name in (to_regprocedure('app.layer_publication(text,text)'), to_regprocedure('app.may_read(text,text,boolean)')) then
             execute format('grant execute on function %s to anabranch_features', _routine.name);
         end if;
         if _routine.handlers then

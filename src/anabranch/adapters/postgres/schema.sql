@@ -714,7 +714,7 @@ create index layer_names_key on app.layer_names (kind, key);
 
 -- Partner systems. An asset is known by its required references, a release by version_ref too (P1); workflows: {data type:
 -- workflow, …}; sources: the folders that its jobs may read. One that is retired takes no more orders, and keeps its assets
--- (P8). The tables of platforms have row level security: see app.see.
+-- (P8). The tables of platforms have row level security: see app.set_platform_filter.
 create table app.platforms (
     id text collate "C" primary key check (id ~ '^[a-z][a-z0-9_-]{0,39}$'),
     title text not null,

@@ -15,7 +15,7 @@ from anabranch.api.callbacks import move_order_callback
 from anabranch.api.deps import CurrentCaller, CurrentGateway, CurrentLimits, CurrentReads, GivenKey, needs
 from anabranch.api.openapi.declare import BODY_CODES, SUBMIT_CODES, Responses, body, keyed, problems
 from anabranch.api.paths import PlatformId
-from anabranch.api.platform.callers import act_as, visible_platform
+from anabranch.api.platform.callers import act_as, platform_filter
 from anabranch.api.platform.requests import AnyId, DryRunQuery, ReleaseId, RequestsQuery
 from anabranch.api.requests.body import JsonBody, check_body
 from anabranch.api.submission import REPLAYED_HEADER, accept_order
@@ -134,7 +134,7 @@ async def submit_translated_order(
     platform: PlatformId, given: JsonBody, call: CurrentOrderCall, query: Annotated[DryRunQuery, Query()]
 ) -> Accepted:
     """Accept a work order in the partner's own shape; the platform's translator turns it into ours."""
-    await call.gateway.releases.find_platform(platform, visible_platform(call.caller))
+    await call.gateway.releases.find_platform(platform, platform_filter(call.caller))
     try:
         translated = find_translator(platform)(given)
     except ValidationError as error:
@@ -163,7 +163,7 @@ async def show_release_status(
     """The release of a request, a release, an asset (its newest) or a job, with its progress and outputs."""
     subjects: list[Subject] = {36: ["request_id"], 64: ["job_id"]}.get(len(id), ["asset_id", "release_id"])  # type: ignore[assignment]  # literals
     for subject in subjects:
-        if found := await gateway.releases.platforms.releases(visible_platform(caller), {subject: id}, limit=1):
+        if found := await gateway.releases.platforms.releases(platform_filter(caller), {subject: id}, limit=1):
             return build_release(found[0], await find_progress(found[0], reads))
     raise NotFound("release.not_found", f"there is no request, release, asset or job {id!r}")
 
@@ -178,7 +178,7 @@ async def show_release_status(
 async def resubmit_release(release_id: ReleaseId, call: CurrentOrderCall) -> Accepted:
     """Submit the last order of a release again: after a failure, a rejection, a revoke or a review that expired."""
     platforms = call.gateway.releases.platforms
-    orders = await platforms.requests(visible_platform(call.caller), limit=1, release_id=release_id)
+    orders = await platforms.requests(platform_filter(call.caller), limit=1, release_id=release_id)
     if not orders:
         raise NotFound("release.not_found", f"there is no release {release_id!r}")
     order = PlatformOrder.model_validate({**orders[0][1].body, "overwrite": False, "reprocess": False})
@@ -191,6 +191,6 @@ async def list_requests(
 ) -> Page[WorkOrder]:
     """Work orders as they were accepted, the newest first."""
     found = await gateway.releases.platforms.requests(
-        visible_platform(caller), limit=query.limit + 1, release_id=query.release_id, before=query.before
+        platform_filter(caller), limit=query.limit + 1, release_id=query.release_id, before=query.before
     )
     return build_page(found, query.limit, lambda one: one[1], lambda one: str(one[0]))

@@ -9,7 +9,7 @@ from anabranch.api.answers.build import build_page
 from anabranch.api.deps import CurrentCaller, CurrentGateway, needs
 from anabranch.api.openapi.declare import problems, takes
 from anabranch.api.paths import PlatformId
-from anabranch.api.platform.callers import act_as, visible_platform
+from anabranch.api.platform.callers import act_as, platform_filter
 from anabranch.api.platform.requests import AssetId, AuditQuery, PlatformRequest, ReasonRequest
 from anabranch.api.requests.body import JsonBody, check_body
 from anabranch.contract.answer import Page
@@ -28,7 +28,7 @@ router = APIRouter(prefix="/api", tags=["platform"])
 async def show_latest_release(asset_id: AssetId, caller: CurrentCaller, gateway: CurrentGateway) -> Release:
     """The newest published release of an asset."""
     found = await gateway.releases.platforms.releases(
-        visible_platform(caller), {"asset_id": asset_id, "latest": True}, limit=1
+        platform_filter(caller), {"asset_id": asset_id, "latest": True}, limit=1
     )
     if not found:
         raise NotFound("release.not_found", f"asset {asset_id} has no published release")
@@ -65,7 +65,7 @@ async def list_audit(
 ) -> Page[AuditEntry]:
     """Who did what, the newest first; nothing is ever removed from it."""
     found = await gateway.releases.platforms.audit(
-        visible_platform(caller), limit=query.limit + 1, asset_id=query.asset_id, before=query.before
+        platform_filter(caller), limit=query.limit + 1, asset_id=query.asset_id, before=query.before
     )
     return build_page(found, query.limit, lambda one: one, lambda one: str(one.number))
 
@@ -73,7 +73,7 @@ async def list_audit(
 @router.get("/platforms", dependencies=[needs(Scope.READ)], responses=problems())
 async def list_platforms(caller: CurrentCaller, gateway: CurrentGateway) -> list[Platform]:
     """Partner systems with their references, workflows and policies."""
-    return await gateway.releases.platforms.platforms(visible_platform(caller))
+    return await gateway.releases.platforms.platforms(platform_filter(caller))
 
 
 @router.put(

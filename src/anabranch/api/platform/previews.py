@@ -12,7 +12,7 @@ from anabranch.access import Scope
 from anabranch.api.deps import CurrentCaller, CurrentGateway, CurrentServing, needs
 from anabranch.api.openapi.declare import JOB_CODES, problems
 from anabranch.api.paths import ItemId, JobId
-from anabranch.api.platform.callers import visible_platform
+from anabranch.api.platform.callers import platform_filter
 from anabranch.api.platform.requests import ReleaseId
 from anabranch.api.security.root_path import at_root
 from anabranch.contract.mosaic import MOSAIC_TYPE
@@ -51,7 +51,7 @@ async def preview_job(
     job_id: JobId, caller: CurrentCaller, gateway: CurrentGateway, serving: CurrentServing
 ) -> Preview:
     """What a job that waits for a review would publish: its items, warnings and report, with links to look at them."""
-    return await _show(await gateway.drafts.find(job_id, caller.sees), serving, None)
+    return await _show(await gateway.drafts.find(job_id, caller.visible_platform), serving, None)
 
 
 @router.get("/platform/releases/{release_id}/preview", responses=problems("release.not_found", *PREVIEW_CODES))
@@ -59,10 +59,10 @@ async def preview_release(
     release_id: ReleaseId, caller: CurrentCaller, gateway: CurrentGateway, serving: CurrentServing
 ) -> Preview:
     """What a release that waits for its review would publish, with links to look at it; gone once it is decided."""
-    found = await gateway.releases.find("release_id", release_id, visible_platform(caller))
+    found = await gateway.releases.find("release_id", release_id, platform_filter(caller))
     if found["job_id"] is None or found["approval_status"] != "pending_review":
         raise NotFound("preview.not_found", f"release {release_id} does not wait for a review")
-    return await _show(await gateway.drafts.find(found["job_id"], caller.sees), serving, release_id)
+    return await _show(await gateway.drafts.find(found["job_id"], caller.visible_platform), serving, release_id)
 
 
 @router.get(
@@ -78,7 +78,7 @@ async def preview_features(
     gateway: CurrentGateway,
 ) -> Response:
     """A page of the features that a job in review would publish, as GeoJSON, by their ids."""
-    draft = await gateway.drafts.find(job_id, caller.sees)
+    draft = await gateway.drafts.find(job_id, caller.visible_platform)
     wanted = draft.item(item)
     page = await gateway.drafts.page(draft.job.job_id, wanted, query.after, query.limit, MAX_PAGE_BYTES)
     links = []
@@ -109,7 +109,7 @@ async def preview_vector_tile(
     gateway: CurrentGateway,
 ) -> Response:
     """A vector tile (MVT, Web Mercator) of the features that a job in review would publish."""
-    draft = await gateway.drafts.find(job_id, caller.sees)
+    draft = await gateway.drafts.find(job_id, caller.visible_platform)
     wanted = draft.item(item)
     if not 0 <= z <= MAX_ZOOM or not (0 <= x < 2**z and 0 <= y < 2**z):
         raise NotFound("features.tile", f"WebMercatorQuad has no tile {z}/{x}/{y}"[:200])

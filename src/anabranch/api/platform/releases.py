@@ -9,7 +9,7 @@ from anabranch.access import Scope
 from anabranch.api.answers.build import build_page
 from anabranch.api.deps import CurrentCaller, CurrentGateway, needs
 from anabranch.api.openapi.declare import BODY_CODES, problems, takes
-from anabranch.api.platform.callers import act_as, visible_platform
+from anabranch.api.platform.callers import act_as, platform_filter
 from anabranch.api.platform.requests import (
     BatchRequest,
     ClearanceRequest,
@@ -73,7 +73,7 @@ async def list_releases(
 ) -> Page[Release]:
     """Releases, the newest first."""
     found = await gateway.releases.platforms.releases(
-        visible_platform(caller), query.wanted(), limit=query.limit + 1, before=query.before
+        platform_filter(caller), query.wanted(), limit=query.limit + 1, before=query.before
     )
     return build_page(found, query.limit, build_release, lambda one: str(one["cursor"]))
 
@@ -84,7 +84,7 @@ async def list_approvals(
 ) -> Page[Release]:
     """Releases that wait for a person's approval."""
     found = await gateway.releases.platforms.releases(
-        visible_platform(caller), {"review": True}, limit=query.limit + 1, before=query.before
+        platform_filter(caller), {"review": True}, limit=query.limit + 1, before=query.before
     )
     return build_page(found, query.limit, build_release, lambda one: str(one["cursor"]))
 

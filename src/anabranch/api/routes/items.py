@@ -160,7 +160,7 @@ class ItemTarget:
             self.item,
             self.caller.name,
             wanted.reason,
-            self.caller.sees,
+            self.caller.visible_platform,
             number,
             expected,
             wanted.dry_run,

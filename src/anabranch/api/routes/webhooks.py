@@ -44,7 +44,7 @@ async def add_webhook(given: JsonBody, caller: CurrentCaller, gateway: CurrentGa
     """Add an endpoint. Only this response contains its secret."""
     wanted = check_body(AddWebhookRequest, given)
     platform = wanted.platform or caller.platform
-    if caller.sees not in (None, platform):
+    if caller.visible_platform not in (None, platform):
         raise AnabranchError("auth.forbidden", "an endpoint of another platform needs the scope admin")
     if platform != caller.platform:
         await gateway.releases.platforms.require(platform)
@@ -59,7 +59,7 @@ async def list_webhooks(
     query: Annotated[WebhooksQuery, Query()], caller: CurrentCaller, gateway: CurrentGateway
 ) -> Page[Webhook]:
     """Endpoints, the newest first; callbacks of jobs are not among them."""
-    platform = caller.sees
+    platform = caller.visible_platform
     page = await gateway.webhooks.store.list_endpoints(platform, limit=query.limit, before=query.before)
     return Page(page.items, page.next, page_links("before", page.next))
 
@@ -69,14 +69,16 @@ async def list_deliveries(
     query: Annotated[DeliveriesQuery, Query()], caller: CurrentCaller, gateway: CurrentGateway
 ) -> Page[Delivery]:
     """Deliveries, the newest first, also those to callbacks of jobs."""
-    page = await gateway.webhooks.store.deliveries(caller.sees, query.wanted, limit=query.limit, before=query.before)
+    page = await gateway.webhooks.store.deliveries(
+        caller.visible_platform, query.wanted, limit=query.limit, before=query.before
+    )
     return Page(page.items, page.next, page_links("before", page.next))
 
 
 @router.get("/deliveries/{delivery_id}", dependencies=[READ], responses=problems("webhook.delivery_not_found"))
 async def show_delivery(delivery_id: DeliveryId, caller: CurrentCaller, gateway: CurrentGateway) -> DeliveryDetail:
     """A delivery with its calls."""
-    return await gateway.webhooks.store.delivery(caller.sees, delivery_id)
+    return await gateway.webhooks.store.delivery(caller.visible_platform, delivery_id)
 
 
 @router.post(
@@ -87,7 +89,7 @@ async def show_delivery(delivery_id: DeliveryId, caller: CurrentCaller, gateway:
 )
 async def replay_delivery(delivery_id: DeliveryId, caller: CurrentCaller, gateway: CurrentGateway) -> DeliveryDetail:
     """Deliver a message again, under the same `webhook-id`; one that is pending stays as it is."""
-    return await gateway.webhooks.store.replay_one(caller.sees, delivery_id)
+    return await gateway.webhooks.store.replay_one(caller.visible_platform, delivery_id)
 
 
 @router.post(
@@ -100,14 +102,14 @@ async def replay_delivery(delivery_id: DeliveryId, caller: CurrentCaller, gatewa
 async def replay_deliveries(given: JsonBody, caller: CurrentCaller, gateway: CurrentGateway) -> Replayed:
     """Replay dead letters, the oldest first."""
     wanted = check_body(ReplayDeliveriesRequest, given)
-    replayed = await gateway.webhooks.store.replay(caller.sees, wanted.wanted, wanted.limit)
+    replayed = await gateway.webhooks.store.replay(caller.visible_platform, wanted.wanted, wanted.limit)
     return Replayed(tuple(map(str, replayed)))
 
 
 @router.get("/{endpoint_id}", dependencies=[READ], responses=problems(*ENDPOINT_CODES))
 async def show_webhook(endpoint_id: EndpointId, caller: CurrentCaller, gateway: CurrentGateway) -> Webhook:
     """An endpoint."""
-    return await gateway.webhooks.store.get(caller.sees, endpoint_id)
+    return await gateway.webhooks.store.get(caller.visible_platform, endpoint_id)
 
 
 @router.patch(
@@ -127,7 +129,7 @@ async def change_webhook(
 @router.delete("/{endpoint_id}", dependencies=[OPERATE], responses=problems(*ENDPOINT_CODES))
 async def remove_webhook(endpoint_id: EndpointId, caller: CurrentCaller, gateway: CurrentGateway) -> Webhook:
     """Remove an endpoint with its deliveries and their log; the answer is what it was."""
-    removed = await gateway.webhooks.store.get(caller.sees, endpoint_id)
+    removed = await gateway.webhooks.store.get(caller.visible_platform, endpoint_id)
     await gateway.webhooks.store.remove(endpoint_id, act_as(caller))
     log.info("webhook.removed", endpoint=removed.id, platform=removed.platform)
     return removed
@@ -156,4 +158,4 @@ async def rotate_webhook(
 )
 async def test_webhook(endpoint_id: EndpointId, caller: CurrentCaller, gateway: CurrentGateway) -> Delivery:
     """Send a test message (`webhook.test`), whichever events the endpoint wants; its delivery shows how it went."""
-    return await gateway.webhooks.store.test(caller.sees, endpoint_id, caller.correlation_id)
+    return await gateway.webhooks.store.test(caller.visible_platform, endpoint_id, caller.correlation_id)

@@ -97,14 +97,14 @@ class Deliverer:
                 continue
             if time.monotonic() >= clean_at and not await self._outbox.remove_old(self._options.keep):
                 clean_at = time.monotonic() + CLEAN_INTERVAL.total_seconds()
-            dozes = await self._outbox.doze(work.session)
-            pause = POLL_INTERVAL if dozes else min(2 * pause, POLL_INTERVAL)
+            is_woken = await self._outbox.begin_wait(work.session)
+            pause = POLL_INTERVAL if is_woken else min(2 * pause, POLL_INTERVAL)
             try:
                 if not await self._turn(work):
                     await _wait(work.wake, pause)
             finally:
-                if dozes:
-                    await self._outbox.rouse()
+                if is_woken:
+                    await self._outbox.end_wait()
 
     async def _turn(self, work: _Work) -> bool:
         """Record what has ended and take what is due; whether there was anything."""

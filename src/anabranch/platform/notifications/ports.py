@@ -80,10 +80,10 @@ class Outbox(Protocol):
     async def end(self, session: SessionId, calls: Sequence[CallResult]) -> int: ...
     async def remove_old(self, age: timedelta) -> int: ...
     async def tick(self, session: SessionId, every: timedelta) -> None: ...
-    async def doze(self, session: SessionId) -> bool:
+    async def begin_wait(self, session: SessionId) -> bool:
         """Let announcements ring the doorbell from now on; False if that can't be now. Look once more before a wait."""
 
-    async def rouse(self) -> None:
+    async def end_wait(self) -> None:
         """Announcements need not ring any more."""
 
     async def listen(self) -> None:

@@ -6,7 +6,7 @@ select name, publication::text, geometry_type, document -> 'bbox' as bbox,
        document #> '{properties,table:columns}' as columns, document #> '{properties,table:row_count}' as rows,
        count(*) over () as matched
   from app.layers
- where ($1::text is null or name = $1) and ($4::text is null or app.sees($4, collection, public))
+ where ($1::text is null or name = $1) and ($4::text is null or app.may_read($4, collection, public))
  order by name
  limit $2 offset $3
 

@@ -89,7 +89,7 @@ class Reader(CoreCrudClient):  # type: ignore[misc]  # of a package without type
     async def get_collection(self, collection_id: str, request: Request, **named: Any) -> Any:
         """One collection, with a link to its tiles if its newest items have rasters."""
         catalog = _catalog_of(request)
-        if not await catalog.sees(collection_id):
+        if not await catalog.may_read(collection_id):
             raise NotFoundError(f"Collection {collection_id} does not exist.")  # as of one that does not
         collection = await _named(await super().get_collection(collection_id, request, **named), request)
         if catalog.is_anonymous:

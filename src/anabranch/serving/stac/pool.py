@@ -68,7 +68,7 @@ class Catalog(Pool):
         self._visible[self._platform] = time.monotonic(), found
         return found
 
-    async def sees(self, collection: str) -> bool:
+    async def may_read(self, collection: str) -> bool:
         """Whether the platform may see a collection of this id, if there is one."""
         visible = await self.list_visible()
         return visible is None or collection in visible
@@ -122,7 +122,7 @@ class Catalog(Pool):
     async def collection(self, collection: str) -> Document:
         """A collection as stored in the catalog."""
         found: Document | None = None
-        if await self.sees(collection):
+        if await self.may_read(collection):
             async with self.connection() as connection:
                 found = await connection.fetchval(COLLECTION, collection)
         if found is None:

@@ -83,7 +83,7 @@ class Assets:
     async def find(self, collection: str, item: str) -> Rasters:
         """The published rasters of an item, data first."""
         at, known = self._known.get((self._platform, collection, item), (0.0, Rasters({})))
-        fresh = time.monotonic() - at < FRESH_SECONDS and await self._catalog.sees(collection)
+        fresh = time.monotonic() - at < FRESH_SECONDS and await self._catalog.may_read(collection)
         if fresh and await self._shows(f"{collection}/{item}", known):
             return known
         (found,) = await self.read([await self._catalog.item(collection, item)])

@@ -67,7 +67,7 @@ select k.key as collection, k.owner as platform,
        array(select w.platform from app.collection_writers w where w.collection = k.key order by 1) as writers
   from app.publication_keys k join app.collections c on c.id = k.key
  where k.kind = 'collection' and k.key = %(collection)s
-   and (%(platform)s::text is null or app.sees(%(platform)s, k.key, false));
+   and (%(platform)s::text is null or app.may_read(%(platform)s, k.key, false));
 
 -- name: current_file
 -- A file that an item shows now; gone where it is withdrawn.
@@ -77,7 +77,7 @@ select k.key, false as current, c.action = 'withdraw' as gone, f.publication::te
   join app.publications c on c.id = k.current
   left join app.published_files f on f.publication = c.source and f.name = %(file)s
  where k.kind = 'item' and k.key = %(key)s
-   and (%(platform)s::text is null or app.sees(%(platform)s, split_part(k.key, '/', 1), k.public))
+   and (%(platform)s::text is null or app.may_read(%(platform)s, split_part(k.key, '/', 1), k.public))
 
 -- name: draft_file
 -- A file that a task of a job made, by the name under which it is to be published; of several, the newest.
@@ -100,7 +100,7 @@ select found.output ->> 'name' as name, found.output ->> 'href' as address,
 -- The signed manifest of an item; no row: there is no such item; null: it has none.
 select k.manifest as envelope from app.current_publications k
  where k.kind = 'item' and k.key = %(key)s
-   and (%(platform)s::text is null or app.sees(%(platform)s, split_part(k.key, '/', 1), k.public));
+   and (%(platform)s::text is null or app.may_read(%(platform)s, split_part(k.key, '/', 1), k.public));
 
 -- name: items_made_by
 -- What a handler took part in, in any version or in one of these, by collection and id, after one of them.
@@ -144,7 +144,7 @@ select p.key, c.action <> 'withdraw' as current, f.publication::text, f.name, f.
   join app.publications c on c.id = k.current
   left join app.published_files f on f.publication = p.source and f.name = %(file)s
  where p.id = %(publication)s::uuid
-   and (%(platform)s::text is null or app.sees(%(platform)s, split_part(k.key, '/', 1), k.public))
+   and (%(platform)s::text is null or app.may_read(%(platform)s, split_part(k.key, '/', 1), k.public))
 
 -- name: pinned_files
 -- The files of a publication that others can replace, with the versions that it shows.
@@ -164,7 +164,7 @@ select p.body, coalesce(f.files, '[]') as files
                                            'version', x.version)) as files
          from app.published_files x where x.publication = p.id) f on true
  where k.kind = 'item' and k.key = %(key)s
-   and (%(platform)s::text is null or app.sees(%(platform)s, split_part(k.key, '/', 1), k.public))
+   and (%(platform)s::text is null or app.may_read(%(platform)s, split_part(k.key, '/', 1), k.public))
    and (p.id = c.source or exists (select from app.former_publications x where x.publication = p.id))
    and not app.is_revoked(p.id)
 
@@ -179,7 +179,7 @@ select p.number, p.action::text, p.id::text as publication, case when p.action <
   join app.publications p on p.kind = k.kind and p.key = k.key
   join app.publications s on s.id = p.source
  where k.kind = 'item' and k.key = %(key)s
-   and (%(platform)s::text is null or app.sees(%(platform)s, split_part(k.key, '/', 1), k.public))
+   and (%(platform)s::text is null or app.may_read(%(platform)s, split_part(k.key, '/', 1), k.public))
    and (%(before)s::integer is null or p.number < %(before)s)
  order by p.number desc limit %(limit)s
 
@@ -195,7 +195,7 @@ select f.publication::text, f.name, f.tier || '://' || f.key as address, f.media
   join app.publications p on p.id = f.publication
   join app.publication_keys k on k.kind = p.kind and k.key = p.key
   join app.publications c on c.id = k.current and c.source = p.id and c.action <> 'withdraw'
- where %(platform)s::text is null or app.sees(%(platform)s, split_part(k.key, '/', 1), k.public)
+ where %(platform)s::text is null or app.may_read(%(platform)s, split_part(k.key, '/', 1), k.public)
  order by address, p.key
 
 -- name: published_items

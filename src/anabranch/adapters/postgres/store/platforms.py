@@ -1,4 +1,7 @@
-"""Platforms, assets, releases and requests in schema app, by its functions; `sight` is a platform's id, or `*` (S1)."""
+"""Platforms, assets, releases and requests in schema app, by its functions.
+
+`platform_filter` is a platform's id, or `*` for all (S1).
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -53,13 +56,13 @@ class PostgresPlatforms:
     def __init__(self, database: Calls) -> None:
         self._database = database
 
-    async def platforms(self, sight: str, name: str | None = None) -> list[Platform]:
+    async def platforms(self, platform_filter: str, name: str | None = None) -> list[Platform]:
         """Platforms, or the one with this id."""
-        return [read(Platform, row) for row in await self._database.call("list_platforms", sight, name)]
+        return [read(Platform, row) for row in await self._database.call("list_platforms", platform_filter, name)]
 
-    async def find(self, sight: str, name: str) -> Platform:
-        """The platform with this id, if it is in sight."""
-        found = await self.platforms(sight, name)
+    async def find(self, platform_filter: str, name: str) -> Platform:
+        """The platform with this id, if it is visible."""
+        found = await self.platforms(platform_filter, name)
         if not found:
             raise NotFound("platform.not_found", f"there is no platform {name!r}")
         return found[0]
@@ -80,34 +83,42 @@ class PostgresPlatforms:
     ) -> tuple[str, str, int | None]:
         """Approve or reject a revision of a release: a verdict, its job, and the right to advance that."""
         (row,) = await self._database.call(
-            "decide_release", by.sight, release_id, revision, approved, by.actor, by.reason, by.correlation_id, session
+            "decide_release",
+            by.platform_filter,
+            release_id,
+            revision,
+            approved,
+            by.actor,
+            by.reason,
+            by.correlation_id,
+            session,
         )
         return row["verdict"], row["job_id"], row["right_id"]
 
     async def clear(self, release_id: str, clearance: str, by: ActionBy) -> bool:
         """Set who may read a release; False where there is none."""
         (row,) = await self._database.call(
-            "clear_release", by.sight, release_id, clearance, by.actor, by.reason, by.correlation_id
+            "clear_release", by.platform_filter, release_id, clearance, by.actor, by.reason, by.correlation_id
         )
         return bool(row["clear_release"])
 
     async def delete_asset(self, asset_id: str, deleted: bool, by: ActionBy) -> str:
         """Mark an asset as deleted, or restore it: a verdict."""
         (row,) = await self._database.call(
-            "delete_asset", by.sight, asset_id, deleted, by.actor, by.reason, by.correlation_id
+            "delete_asset", by.platform_filter, asset_id, deleted, by.actor, by.reason, by.correlation_id
         )
         return str(row["delete_asset"])
 
     async def releases(
-        self, sight: str, wanted: Mapping[str, Json], *, limit: int, before: int | None = None
+        self, platform_filter: str, wanted: Mapping[str, Json], *, limit: int, before: int | None = None
     ) -> list[Mapping[str, Any]]:  # rows of app.release_details, as JSON
         """Releases, the newest first."""
-        rows = await self._database.call("list_releases", sight, encode(dict(wanted)), before, limit)
+        rows = await self._database.call("list_releases", platform_filter, encode(dict(wanted)), before, limit)
         return [row["release"] for row in rows]
 
     async def requests(
         self,
-        sight: str,
+        platform_filter: str,
         *,
         limit: int,
         request_id: str | None = None,
@@ -115,14 +126,14 @@ class PostgresPlatforms:
         before: int | None = None,
     ) -> list[tuple[int, WorkOrder]]:
         """Requests with their cursors, the newest first."""
-        rows = await self._database.call("list_requests", sight, request_id, release_id, before, limit)
+        rows = await self._database.call("list_requests", platform_filter, request_id, release_id, before, limit)
         return [(row.pop("cursor"), WorkOrder(**{**row, "request_id": str(row["request_id"])})) for row in rows]
 
     async def audit(
-        self, sight: str, *, limit: int, asset_id: str | None = None, before: int | None = None
+        self, platform_filter: str, *, limit: int, asset_id: str | None = None, before: int | None = None
     ) -> Sequence[AuditEntry]:
         """Lines of the audit, the newest first."""
-        rows = await self._database.call("list_audit", sight, asset_id, before, limit)
+        rows = await self._database.call("list_audit", platform_filter, asset_id, before, limit)
         return [AuditEntry(**row) for row in rows]
 
 
@@ -134,7 +145,7 @@ def correlate(connection: Connection[TupleRow], by: ActionBy) -> None:
 def revoke(connection: Connection[TupleRow], release_id: str, by: ActionBy) -> tuple[str, list[str]]:
     """Revoke a release in the caller's transaction, which goes on in its own role: a verdict, and what to withdraw, as
     collection/item."""
-    arguments = (by.sight, release_id, by.actor, by.reason, by.correlation_id)
+    arguments = (by.platform_filter, release_id, by.actor, by.reason, by.correlation_id)
     with connection.cursor(row_factory=dict_row) as cursor:
         before = cursor.execute("select current_setting('role') as role").fetchone()
         cursor.execute("select set_config('role', %s, true)", [Role.APP.value])

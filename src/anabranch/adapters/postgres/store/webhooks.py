@@ -51,7 +51,7 @@ class PostgresOutbox:
         """Note that the duty is performed (O2)."""
         await self._database.call("note_turn", DUTY, session, every)
 
-    async def doze(self, session: SessionId) -> bool:
+    async def begin_wait(self, session: SessionId) -> bool:
         """Let announcements ring the doorbell from now on; False if that can't be now.
 
         It is a lock of a connection: a process that dies does not keep it.
@@ -59,14 +59,14 @@ class PostgresOutbox:
         with translate(self._database.url):
             if self._holder is None or self._holder.closed:
                 self._holder = await connect_async(self._database.url, Role.APP, name="anabranch webhooks waiting")
-            row = await (await self._holder.execute(call_text("doze_deliverer").encode(), [session])).fetchone()
+            row = await (await self._holder.execute(call_text("begin_delivery_wait").encode(), [session])).fetchone()
         return bool(row and row[0])
 
-    async def rouse(self) -> None:
+    async def end_wait(self) -> None:
         """Announcements need not ring any more."""
         if self._holder and not self._holder.closed:
             with translate(self._database.url):
-                await self._holder.execute(call_text("rouse_deliverer").encode())
+                await self._holder.execute(call_text("end_delivery_wait").encode())
 
     async def close(self) -> None:
         """Close the connections of the doorbell."""
@@ -112,26 +112,29 @@ class PostgresWebhooks:
         """Change what is given."""
         events = None if change.events is None else list(change.events)
         changed = await _value(
-            self._database, "change_endpoint", by.sight, endpoint, change.url, change.authority, events, change.format,
-            change.description, change.active, change.timeout_seconds, change.retries, by.actor, by.correlation_id,
+            self._database, "change_endpoint", by.platform_filter, endpoint, change.url, change.authority, events,
+            change.format, change.description, change.active, change.timeout_seconds, change.retries,
+            by.actor, by.correlation_id,
         )  # fmt: skip
         if not changed:
             raise _no_endpoint(endpoint)
-        return await self.get(by.sight, endpoint)
+        return await self.get(by.platform_filter, endpoint)
 
     async def remove(self, endpoint: UUID, by: ActionBy) -> None:
         """Remove an endpoint with its deliveries."""
-        if not await _value(self._database, "remove_endpoint", by.sight, endpoint, by.actor, by.correlation_id):
+        if not await _value(
+            self._database, "remove_endpoint", by.platform_filter, endpoint, by.actor, by.correlation_id
+        ):
             raise _no_endpoint(endpoint)
 
     async def rotate(self, endpoint: UUID, secret: bytes, keep: timedelta, by: ActionBy) -> Webhook:
         """Replace the secret; the former one is valid for a while."""
         done = await _value(
-            self._database, "rotate_secret", by.sight, endpoint, secret, keep, by.actor, by.correlation_id
+            self._database, "rotate_secret", by.platform_filter, endpoint, secret, keep, by.actor, by.correlation_id
         )
         if not done:
             raise _no_endpoint(endpoint)
-        return await self.get(by.sight, endpoint)
+        return await self.get(by.platform_filter, endpoint)
 
     async def get(self, platform: str | None, endpoint: UUID) -> Webhook:
         """An endpoint."""

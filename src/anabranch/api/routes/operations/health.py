@@ -33,7 +33,7 @@ async def show_health(monitor: CurrentMonitor, caller: CurrentCaller, response: 
     parts, queues = await monitor.examine()
     status = worst(parts)
     response.status_code = 503 if status == "down" else 200
-    if caller.sees is not None:
+    if caller.visible_platform is not None:
         parts, queues = [replace(part, detail="", remedy="") for part in parts], {}
     components = {part.name: build(Component, part, remedy=part.remedy or None) for part in parts}
     return Health(status, components, queues)

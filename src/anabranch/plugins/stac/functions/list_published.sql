@@ -4,7 +4,7 @@ create function app.list_published(_collections text[], _job_id text default nul
 language sql stable as $$
     with visible as materialized (
         select c.id from app.collections c
-         where c.id = any(_collections) and app.sees(app.job_platform(_job_id), c.id, false))
+         where c.id = any(_collections) and app.may_read(app.job_platform(_job_id), c.id, false))
     select x.document, coalesce(f.files, '[]')
       from (select c.id as collection, null::text as item, c.document, null::uuid as publication
               from app.collections c where c.id in (select v.id from visible v)

@@ -13,6 +13,6 @@ language sql stable as $$
       from app.layers l
       join app.published_tables t on t.publication = l.publication
       join app.layer_tables p on p.name = t.table_name
-     where l.name = _name and app.sees(app.job_platform(_job_id), l.collection, l.public)
+     where l.name = _name and app.may_read(app.job_platform(_job_id), l.collection, l.public)
      group by l.name, l.collection, l.item, l.number, l.geometry_type, l.columns, l.document, l.publication;
 $$;

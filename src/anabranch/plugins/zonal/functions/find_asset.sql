@@ -11,5 +11,5 @@ language sql stable as $$
       left join app.published_files f
         on f.publication = p.source and f.tier || '://' || f.key = p.body #>> array['assets', _asset, 'href']
      where p.kind = 'item' and p.key = _collection || '/' || _item
-       and app.sees(app.job_platform(_job_id), _collection, p.public);
+       and app.may_read(app.job_platform(_job_id), _collection, p.public);
 $$;

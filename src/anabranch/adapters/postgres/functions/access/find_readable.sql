@@ -7,7 +7,7 @@
 create function app.find_readable(_platform text, _job_id text, _tier text, _keys text[])
 returns table (folders text[], others text[], related text[], files jsonb) language plpgsql stable as $$
 begin
-    perform app.see('*');
+    perform app.set_platform_filter('*');
     return query select
         coalesce((select p.sources from app.platforms p where p.id = _platform),
                  case when _platform in ('', 'default') then '{}' else array['bronze://' || _platform] end),
@@ -31,7 +31,7 @@ begin
                              and (c.source = p.id or exists (
                                   select from app.former_publications x where x.publication = p.id))
                              and not app.is_revoked(p.id)
-                             and app.sees(_platform, split_part(k.key, '/', 1), k.public)
+                             and app.may_read(_platform, split_part(k.key, '/', 1), k.public)
                            union all
                           select 'bronze://' || u.key, null, true from app.former_uploads u
                            where u.platform = _platform and _tier = 'bronze' and u.key = any(_keys)) f), '{}');

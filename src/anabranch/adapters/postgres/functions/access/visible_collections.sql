@@ -1,4 +1,4 @@
--- The collections that a platform may see, as app.sees decides; of an anonymous caller those with public items.
+-- The collections that a platform may see, as app.may_read decides; of an anonymous caller those with public items.
 create function app.visible_collections(_platform text) returns table (collection text) language sql stable as $$
     select k.key from app.publication_keys k where k.kind = 'collection' and k.owner = _platform and _platform <> ''
     union

@@ -8,7 +8,7 @@ declare
     _ended bigint[];
 begin
     perform app.assert_read_committed();
-    perform app.see('*');
+    perform app.set_platform_filter('*');
     perform app.lock_deliveries();
     select array_agg(d.id) into _ours
       from jsonb_to_recordset(_calls) as c(id bigint)

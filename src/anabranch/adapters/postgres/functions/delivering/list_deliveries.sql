@@ -8,7 +8,7 @@ create function app.list_deliveries(
     attempts integer, response_status integer, error text, correlation_id text, made_at timestamptz, due_at timestamptz,
     ended_at timestamptz
 ) language sql stable as $$
-    select app.see(coalesce(_platform, '*'));
+    select app.set_platform_filter(coalesce(_platform, '*'));
     select d.id, m.id::text, e.id::text, e.platform, e.url, m.event, m.subject, d.state, d.attempts, d.status, d.error,
            m.correlation_id, m.made_at, case when d.state = 'pending' then d.due_at end, d.ended_at
       from app.webhook_deliveries d

@@ -7,7 +7,7 @@ declare
     _unused integer;
 begin
     perform app.assert_read_committed();
-    perform app.see('*');
+    perform app.set_platform_filter('*');
     with old as (
         select d.id from app.webhook_deliveries d where d.ended_at < app.now() - _age order by d.ended_at limit _batch
            for update skip locked),

@@ -7,7 +7,7 @@ declare
     _again bigint[];
 begin
     perform app.assert_read_committed();
-    perform app.see(coalesce(_platform, '*'));
+    perform app.set_platform_filter(coalesce(_platform, '*'));
     perform app.lock_deliveries();
     select array_agg(x.id) into _again
       from (select d.id from app.webhook_deliveries d
@@ -22,7 +22,7 @@ begin
            ended_at = null
      where d.id = any(_again);
     if _again is not null then
-        perform app.ring_deliverer();
+        perform app.wake_deliverer();
     end if;
     return coalesce(_again, '{}');
 end;

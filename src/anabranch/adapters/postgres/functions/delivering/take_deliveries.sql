@@ -14,7 +14,7 @@ declare
     _taken bigint[];
 begin
     perform app.assert_read_committed();
-    perform app.see('*');
+    perform app.set_platform_filter('*');
     if not exists (select from app.sessions s where s.id = _session and s.dead_at is null) then
         raise exception 'session % is gone', _session using errcode = 'AN001';
     end if;

@@ -1,11 +1,11 @@
--- Lines of the audit that are in sight, the newest first.
+-- Lines of the audit that are visible, the newest first.
 create function app.list_audit(_platform text, _asset_id text, _before bigint, _limit integer)
 returns table (number bigint, at timestamptz, platform text, actor text, action text, asset_id text, release_id text,
                revision integer, reason text, data jsonb, correlation_id text)
 language plpgsql stable
 set plan_cache_mode = force_custom_plan set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 begin
-    perform app.see(_platform);
+    perform app.set_platform_filter(_platform);
     return query
     select a.* from app.audit a
      where (_platform = '*' or a.platform = _platform)

@@ -1,4 +1,4 @@
--- Releases that are in sight, the newest first: of an asset, a status or references, or those that wait for a review. A page
+-- Releases that are visible, the newest first: of an asset, a status or references, or those that wait for a review. A page
 -- costs what it shows: references and statuses that fit few releases begin with those; ones that fit many are met soon on the
 -- way down the numbers. Every call has a plan for its arguments, because those that are absent are no part of it.
 create function app.list_releases(
@@ -10,7 +10,7 @@ declare
     _w record;
     _few text[];
 begin
-    perform app.see(_platform);
+    perform app.set_platform_filter(_platform);
     select w.* into _w from jsonb_to_record(_wanted) w(
         release_id text, asset_id text, job_id text, request_id uuid, refs jsonb, processing_status app.processing_status,
         approval_status app.approval_status, review boolean, latest boolean);

@@ -6,7 +6,7 @@ declare
     _before constant text := coalesce(current_setting('anabranch.platform', true), '');
     _new uuid[];
 begin
-    perform app.see(_platform);
+    perform app.set_platform_filter(_platform);
     insert into app.webhook_endpoints (id, platform, listed, url, authority, events, format, description, active, secret,
                                        timeout_seconds, retries, made_at, made_by, changed_at)
     select c.id, _platform, false, c.url, c.authority, c.events, c.format, '', true, decode(c.secret, 'hex'),
@@ -21,7 +21,7 @@ begin
         select _subject, c.id, _platform from jsonb_to_recordset(_callbacks) as c(id uuid) on conflict do nothing
         returning endpoint)
     select array_agg(a.endpoint) into _new from added a;
-    perform app.see(_before);
+    perform app.set_platform_filter(_before);
     return coalesce(_new, '{}');
 end;
 $$;

@@ -11,7 +11,7 @@ declare
     _wanted uuid[];
     _message uuid := gen_random_uuid();
 begin
-    perform app.see('*');
+    perform app.set_platform_filter('*');
     select array_agg(e.id order by e.number) into _wanted
       from app.webhook_endpoints e
       join (select x.id from app.webhook_endpoints x where _only is null and x.listed and x.platform = _platform
@@ -24,9 +24,9 @@ begin
         insert into app.webhook_deliveries (message, endpoint, platform, subject, state, due_at, give_up_at)
         select _message, w.endpoint, _platform, _subject, 'pending', app.now(), app.now() + interval '1 day'
           from unnest(_wanted) with ordinality as w(endpoint, place) order by w.place;
-        perform app.ring_deliverer();
+        perform app.wake_deliverer();
     end if;
-    perform app.see(_before);
+    perform app.set_platform_filter(_before);
     return coalesce(cardinality(_wanted), 0);
 end;
 $$;

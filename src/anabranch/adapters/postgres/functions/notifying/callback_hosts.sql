@@ -4,9 +4,9 @@ declare
     _before constant text := coalesce(current_setting('anabranch.platform', true), '');
     _hosts text[];
 begin
-    perform app.see(_platform);
+    perform app.set_platform_filter(_platform);
     select p.callback_hosts into _hosts from app.platforms p where p.id = _platform;
-    perform app.see(_before);
+    perform app.set_platform_filter(_before);
     return coalesce(_hosts, '{}');
 end;
 $$;

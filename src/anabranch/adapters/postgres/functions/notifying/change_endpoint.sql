@@ -8,7 +8,7 @@ create function app.change_endpoint(
 declare
     _owner text;
 begin
-    perform app.see(coalesce(_platform, '*'));
+    perform app.set_platform_filter(coalesce(_platform, '*'));
     update app.webhook_endpoints e
        set url = coalesce(_url, e.url), authority = coalesce(_authority, e.authority),
            events = coalesce(_events, e.events), format = coalesce(_format, e.format),
@@ -21,7 +21,7 @@ begin
     if not found then
         return false;
     end if;
-    perform app.ring_deliverer();
+    perform app.wake_deliverer();
     perform app.record_change(_owner, _by, 'webhook.changed', jsonb_strip_nulls(jsonb_build_object(
         'endpoint', _id, 'host', _authority, 'events', _events, 'format', _format, 'active', _active,
         'timeout_seconds', _timeout_seconds, 'retries', _retries)), _correlation_id);

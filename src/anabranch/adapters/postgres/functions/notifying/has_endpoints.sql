@@ -4,9 +4,9 @@ declare
     _before constant text := coalesce(current_setting('anabranch.platform', true), '');
     _found boolean;
 begin
-    perform app.see(_platform);
+    perform app.set_platform_filter(_platform);
     _found := exists (select from app.webhook_endpoints e where e.listed and e.active and e.platform = _platform);
-    perform app.see(_before);
+    perform app.set_platform_filter(_before);
     return _found;
 end;
 $$;

@@ -7,7 +7,7 @@ returns table (
     disabled_reason text, rotating_until timestamptz, pending bigint, dead bigint, made_at timestamptz, made_by text,
     changed_at timestamptz
 ) language sql stable as $$
-    select app.see(coalesce(_platform, '*'));
+    select app.set_platform_filter(coalesce(_platform, '*'));
     select e.number, e.id::text, e.platform, e.url, e.events, e.format, e.description, e.active, e.timeout_seconds,
            e.retries, e.failures, case when e.open_until > app.now() then e.open_until end, e.disabled_reason,
            case when e.former_until > app.now() then e.former_until end,

@@ -7,7 +7,7 @@ create function app.make_endpoint(
 ) returns boolean language plpgsql as $$
 begin
     perform app.assert_read_committed();
-    perform app.see(_platform);
+    perform app.set_platform_filter(_platform);
     perform pg_advisory_xact_lock(hashtextextended('anabranch endpoints of ' || _platform, 0));
     if (select count(*) >= _most from app.webhook_endpoints e where e.listed and e.platform = _platform) then
         return false;

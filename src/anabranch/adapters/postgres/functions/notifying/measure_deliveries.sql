@@ -2,7 +2,7 @@
 -- that waits was announced or replayed.
 create function app.measure_deliveries()
 returns table (waiting bigint, dead bigint, oldest_seconds float, open_breakers bigint) language sql stable as $$
-    select app.see('*');
+    select app.set_platform_filter('*');
     select (select count(*) from (select from app.webhook_deliveries d where d.state = 'pending' limit 100000) p),
            (select count(*) from (select from app.webhook_deliveries d where d.state = 'dead' limit 100000) p),
            coalesce(extract(epoch from app.now() + interval '1 day' - (

@@ -6,7 +6,7 @@ declare
     _messages uuid[];
     _e record;
 begin
-    perform app.see(coalesce(_platform, '*'));
+    perform app.set_platform_filter(coalesce(_platform, '*'));
     perform app.lock_deliveries();
     select e.platform, e.authority into _e from app.webhook_endpoints e where e.id = _id and e.listed for update;
     if not found then

@@ -6,7 +6,7 @@ language plpgsql as $$
 declare
     _owner text;
 begin
-    perform app.see(coalesce(_platform, '*'));
+    perform app.set_platform_filter(coalesce(_platform, '*'));
     update app.webhook_endpoints e
        set secret = _secret, former_secret = e.secret, former_until = app.now() + _keep, changed_at = app.now()
      where e.id = _id and e.listed returning e.platform into _owner;

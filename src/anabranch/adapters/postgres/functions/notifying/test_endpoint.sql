@@ -5,7 +5,7 @@ declare
     _subject text := 'test:' || gen_random_uuid();
     _owner text;
 begin
-    perform app.see(coalesce(_platform, '*'));
+    perform app.set_platform_filter(coalesce(_platform, '*'));
     update app.webhook_endpoints e set open_until = null
      where e.id = _id and e.listed and e.active and e.platform = coalesce(_platform, e.platform)
     returning e.platform into _owner;

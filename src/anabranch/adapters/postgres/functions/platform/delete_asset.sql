@@ -7,7 +7,7 @@ declare
     _a record;
 begin
     perform app.assert_read_committed();
-    perform app.see(_platform);
+    perform app.set_platform_filter(_platform);
     select a.* into _a from app.assets a where a.asset_id = _asset_id for update;
     if not found then
         return 'missing';

@@ -1,10 +1,10 @@
--- The platforms that are in sight, or one of them; retired ones too.
+-- The platforms that are visible, or one of them; retired ones too.
 create function app.list_platforms(_platform text, _id text)
 returns table (id text, title text, required_refs text[], optional_refs text[], version_ref text, workflows jsonb,
                approval app.approval_policy, callback_hosts text[], max_unresolved integer, retired boolean, sources text[])
 language plpgsql stable as $$
 begin
-    perform app.see(_platform);
+    perform app.set_platform_filter(_platform);
     return query
     select p.id, p.title, p.required_refs, p.optional_refs, p.version_ref, p.workflows, p.approval, p.callback_hosts,
            p.max_unresolved, p.retired_at is not null, p.sources

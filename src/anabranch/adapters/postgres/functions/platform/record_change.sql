@@ -8,8 +8,8 @@ begin
     if _actor is null then
         return;
     end if;
-    perform app.see(_platform);
+    perform app.set_platform_filter(_platform);
     perform app.record(_platform, _actor, _action, null, null, null, null, _data, _correlation_id);
-    perform app.see(_before);
+    perform app.set_platform_filter(_before);
 end;
 $$;

@@ -4,7 +4,7 @@ create function app.save_platform(_id text, _given jsonb, _actor text, _correlat
 language plpgsql as $$
 begin
     perform app.assert_read_committed();
-    perform app.see('*');
+    perform app.set_platform_filter('*');
     if _given is null then
         update app.platforms p set retired_at = app.now(), changed_at = app.now() where p.id = _id and p.retired_at is null;
         if not found then

@@ -30,7 +30,7 @@ begin
     if _o.again then
         _o.clearance := null;  -- it may have been changed since
     end if;
-    perform app.see(_o.platform);
+    perform app.set_platform_filter(_o.platform);
     select k.* into _key from jsonb_to_record(_order->'key') k(scope text, text text, request text, keep interval);
     rights := '{}';
     replayed := false;

@@ -14,5 +14,5 @@ language sql stable as $$
             where p.kind = k.kind and p.key = k.key and p.source = p.id and starts_with(p.made_from ->> 'address', _folder)
             order by p.number desc limit 1) m
      where k.kind = 'item' and k.key > _collection || '/' and k.key < _collection || '0'
-       and app.sees(app.job_platform(_job_id), _collection, false);
+       and app.may_read(app.job_platform(_job_id), _collection, false);
 $$;

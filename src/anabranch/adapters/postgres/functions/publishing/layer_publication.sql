@@ -3,6 +3,6 @@
 create function app.layer_publication(_name text, _platform text default null) returns uuid language plpgsql stable
 set plan_cache_mode = force_generic_plan as $$
 begin
-    return (select l.publication from app.layers l where l.name = _name and app.sees(_platform, l.collection, l.public));
+    return (select l.publication from app.layers l where l.name = _name and app.may_read(_platform, l.collection, l.public));
 end;
 $$;

@@ -7,7 +7,7 @@ declare
     _x record;
 begin
     perform app.assert_read_committed();
-    perform app.see(_platform);
+    perform app.set_platform_filter(_platform);
     perform from app.publication_keys k
       where k.kind = 'item' and k.key in (select r.key from app.release_keys(_release_id) r) order by k.key for update;
     update app.releases x set clearance = _clearance where x.release_id = _release_id returning x.* into _x;

@@ -12,7 +12,7 @@ declare
     _wanted constant app.approval_status := case when _approved then 'approved' else 'rejected' end;
 begin
     perform app.assert_read_committed();
-    perform app.see(_platform);
+    perform app.set_platform_filter(_platform);
     select v.job_id into _v from app.revisions v where v.release_id = _release_id order by v.revision desc limit 1;
     perform from app.jobs j where j.job_id = _v.job_id for no key update;  -- before the revision, as its trigger does
     select v.*, x.asset_id, p.approval, a.deleted_at into _v

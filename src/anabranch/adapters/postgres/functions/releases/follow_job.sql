@@ -11,7 +11,7 @@ declare
     _approval app.approval_status;
     _made record;
 begin
-    perform app.see('*');
+    perform app.set_platform_filter('*');
     select v.release_id, v.revision, v.platform, v.processing_status, v.approval_status, v.approval_required, x.asset_id,
            v.revision < (select max(n.revision) from app.revisions n where n.release_id = v.release_id) as replaced
       into _r
@@ -58,6 +58,6 @@ begin
                 jsonb_build_object('processing_status', _status, 'approval_status', _approval), _job.correlation_id);
         end if;
     end if;
-    perform app.see(_before);
+    perform app.set_platform_filter(_before);
 end;
 $$;

@@ -9,7 +9,7 @@ declare
     _before constant text := coalesce(current_setting('anabranch.platform', true), '');
     _bad record;
 begin
-    perform app.see('*');
+    perform app.set_platform_filter('*');
     insert into app.published_revisions (publication, release_id, revision, platform)
     select p.id, v.release_id, v.revision, v.platform
       from (select distinct m.job_id from made m where m.kind = 'item' and m.source = m.id) j
@@ -62,7 +62,7 @@ begin
        from made p
        join app.published_revisions r on r.publication = p.source
        join app.releases x on x.release_id = r.release_id;
-    perform app.see(_before);
+    perform app.set_platform_filter(_before);
     return null;
 end;
 $$;

@@ -4,11 +4,11 @@ declare
     _before constant text := coalesce(current_setting('anabranch.platform', true), '');
     _release text;
 begin
-    perform app.see('*');
+    perform app.set_platform_filter('*');
     select v.release_id into _release
       from app.jobs j join app.revisions v on v.job_id = j.job_id
      where j.id = new.job and v.approval_required and current_setting('anabranch.deciding', true) is distinct from j.job_id;
-    perform app.see(_before);
+    perform app.set_platform_filter(_before);
     if _release is not null then
         raise exception 'release % decides about this job', _release using errcode = 'AN032';
     end if;

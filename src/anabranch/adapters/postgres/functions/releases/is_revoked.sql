@@ -4,11 +4,11 @@ declare
     _before constant text := coalesce(current_setting('anabranch.platform', true), '');
     _revoked boolean;
 begin
-    perform app.see('*');
+    perform app.set_platform_filter('*');
     select v.approval_status = 'revoked' into _revoked
       from app.published_revisions r join app.revisions v on v.release_id = r.release_id and v.revision = r.revision
      where r.publication = _source;
-    perform app.see(_before);
+    perform app.set_platform_filter(_before);
     return coalesce(_revoked, false);
 end;
 $$;

@@ -9,7 +9,7 @@ declare
     _revoked integer[];
 begin
     perform app.assert_read_committed();
-    perform app.see(_platform);
+    perform app.set_platform_filter(_platform);
     perform app.lock_catalog();
     perform from app.publication_keys k
       where k.kind = 'item' and k.key in (select r.key from app.release_keys(_release_id) r) order by k.key for update;

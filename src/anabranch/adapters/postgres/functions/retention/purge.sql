@@ -35,7 +35,7 @@ begin
     select l.id, l.job, 0 from app.lanes l where l.job = any(_gone);
     delete from app.superseded_jobs s using app.jobs j where j.id = any(_gone) and s.job_id = j.job_id;
     delete from app.kept_publications k using app.jobs j where j.id = any(_gone) and k.job_id = j.job_id;
-    perform app.see('*');
+    perform app.set_platform_filter('*');
     delete from app.webhook_callbacks c using app.jobs j
      where j.id = any(_gone) and c.subject = j.job_id
        and not exists (select from app.revisions v where v.job_id = c.subject);  -- its release goes on

@@ -1,6 +1,6 @@
 -- What a message says of a job. Results that are in object storage, or larger than 64 kB together, are null: result_url has
 -- them.
-create function app.job_news(_job app.jobs) returns jsonb language plpgsql stable as $$
+create function app.describe_ended_job(_job app.jobs) returns jsonb language plpgsql stable as $$
 declare
     _said jsonb := jsonb_build_object(
         'job_id', _job.job_id, 'job_type', _job.workflow, 'status', _job.state, 'result_url', '/api/jobs/' || _job.job_id);
