@@ -103,14 +103,21 @@ class ReleaseActions:
 
         One that is submitted `again` keeps the callbacks of the release's newest revision.
         """
-        prepared = await self._prepare(order, by, again)
-        row = {**prepared.order, **({"key": key.to_json()} if key else {})}
-        done = await self._store.submit_release(row, prepared.submission, self._session(), dry_run=dry_run)
+        prepared, done = await self._submit(order, by, key, dry_run=dry_run, again=again)
+        if done.verdict == "changed":  # the platform, since it was read
+            prepared, done = await self._submit(order, by, key, dry_run=dry_run, again=again)
         self._start(done.rights)
         if done.verdict in REFUSALS:
             raise REFUSALS[done.verdict](prepared.identity)
         accepted = replace(_accepted(prepared, done), callback_secret=None if dry_run else prepared.made_secret)
         return accepted, done.replayed
+
+    async def _submit(
+        self, order: PlatformOrder, by: ActionBy, key: RequestKey | None, *, dry_run: bool, again: bool
+    ) -> tuple[_Prepared, SubmittedRelease]:
+        prepared = await self._prepare(order, by, again)
+        row = {**prepared.order, **({"key": key.to_json()} if key else {})}
+        return prepared, await self._store.submit_release(row, prepared.submission, self._session(), dry_run=dry_run)
 
     async def _prepare(self, order: PlatformOrder, by: ActionBy, again: bool) -> _Prepared:
         platform = await self.find_platform(order.platform, by.platform_filter)
@@ -142,6 +149,7 @@ class ReleaseActions:
             "clearance": order.clearance,
             "approval_required": _needs_approval(order, platform),
             "order_hash": _hash(workflow, parameters, order),
+            "settings_at": platform.changed_at.isoformat(),
             "overwrite": order.overwrite,
             "reprocess": order.reprocess,
             "again": again,
@@ -319,8 +327,11 @@ def _needs_approval(order: PlatformOrder, platform: Platform) -> bool:
 
 
 # The errors of the verdicts that refuse an order.
-REFUSALS: Mapping[str, Callable[[Identity], Conflict]] = {
+REFUSALS: Mapping[str, Callable[[Identity], Conflict | NotFound]] = {
     "taken": lambda _: KeyTaken(),
+    "changed": lambda one: Conflict(
+        "platform.changed", f"platform {one.platform} was changed while the order was accepted"
+    ),
     "deleted": lambda one: Conflict("asset.deleted", f"asset {one.asset_id} was deleted"),
     "unresolved": lambda one: Conflict(
         "release.unresolved", f"another release of asset {one.asset_id} is processed or reviewed now"
@@ -330,8 +341,8 @@ REFUSALS: Mapping[str, Callable[[Identity], Conflict]] = {
     ),
     "approved": lambda one: Conflict("release.approved", f"release {one.release_id} is approved"),
     "processing": lambda one: Conflict("release.processing", f"release {one.release_id} is being processed"),
-    "owner": lambda one: Conflict(
-        "publication.owner", f"the collection of release {one.release_id} belongs to another platform"
+    "owner": lambda one: NotFound(
+        "catalog.no_collection", f"there is no such collection that platform {one.platform} may publish to"
     ),
     "clearance": lambda one: Conflict(
         "release.clearance", f"release {one.release_id} is readable by fewer people than the order says"

@@ -1,6 +1,7 @@
 """What a release shows is decided by its revisions: not by other jobs, retries, signals, options or purges."""
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from anabranch.canonical import Json
 from anabranch.engine.model import JobState
 from anabranch.engine.submitting.submission import Order
-from anabranch.errors import Conflict, InputError
+from anabranch.errors import Conflict, InputError, NotFound
 from anabranch.item_actions import ItemAction
 from anabranch.job_control import RetryChoice
 from tests.support.rasters import hills, make_raster
@@ -60,6 +61,24 @@ async def test_p6_no_other_job_publishes_an_item_of_a_release(stack: Stack, cata
     await stack.wait(str(made.job_id))
     assert await publish(await show(stack, made.release_id)) == "publication.release"
     assert (await show(stack, made.release_id))["number"] == 1
+
+
+async def test_p6_a_platform_that_asks_for_approvals_publishes_nothing_without_one(
+    stack: Stack, catalog_url: str
+) -> None:
+    """Its partner could order a release; what somebody approved at a gate is published, too."""
+    inputs: dict[str, Json] = {"source": "bronze://ddh/b.tif", "collection": "ddh-own", "item_id": "sneak"}
+    plain = Order("process_raster", inputs, scope="ddh", by="ann", correlation_id="t")
+    error = (await stack.wait((await stack.gateway.submit(plain)).job_id)).job.error
+    assert error
+    assert error.code == "publication.unapproved"
+    asked = Order("process_raster", {**inputs, "approval": True}, scope="ddh", by="ann", correlation_id="t")
+    job_id = (await stack.gateway.submit(asked)).job_id
+    await stack.until(job_id, lambda job: job.job.state is JobState.WAITING)
+    assert rows(catalog_url, ITEMS) == []
+    await stack.gateway.controls.signal(job_id, "review", {"approved": True}, "ben")
+    assert (await stack.wait(job_id)).job.error is None
+    assert rows(catalog_url, ITEMS) == [{"collection": "ddh-own", "id": "sneak"}]
 
 
 async def test_p6_all_items_of_a_release_come_and_go_together(stack: Stack, catalog_url: str, bronze: Path) -> None:
@@ -190,7 +209,7 @@ async def test_p4_a_decision_is_on_the_revision_that_was_reviewed(stack: Stack) 
     first = await processed(stack)
     second = await releases.submit(order(source="b.tif", overwrite=True), ANN)
     await stack.until(str(second.job_id), lambda one: one.job.state is JobState.WAITING)
-    assert "revision.replaced" in await actions(stack, 9)
+    assert "release.replaced" in await actions(stack, 9)
     assert await refused(releases.decide(first.release_id, True, BEN, revision=1)) == "release.moved"
     assert (await releases.decide(first.release_id, True, BEN, revision=2))["approval_status"] == "approved"
 
@@ -224,3 +243,81 @@ async def test_what_an_order_says_of_a_release_is_never_dropped(stack: Stack) ->
     await releases.submit(again.model_copy(update={"clearance": "uncleared"}), ANN)
     found = await show(stack, made.release_id)
     assert [found[name] for name in ("clearance", "title", "description")] == ["uncleared", "New", "new"]
+
+
+async def test_a_new_version_says_what_its_order_says_of_the_asset(stack: Stack) -> None:
+    await approved(stack, title="First")
+    second = await processed(stack, version="2", source="b.tif", title="Second", description="newer", tags=["t"])
+    found = await show(stack, second.release_id)
+    assert [found[name] for name in ("title", "description", "tags")] == ["Second", "newer", ["t"]]
+
+
+async def test_p6_a_revoke_stops_a_reprocess_that_nobody_has_to_approve(stack: Stack, catalog_url: str) -> None:
+    releases = stack.gateway.releases
+    await releases.save_platform("ddh", policy(approval="none"), ADMIN)
+    made = await releases.submit(order(), ANN)
+    await stack.wait(str(made.job_id))
+    again = await releases.submit(order(source="b.tif", reprocess=True), ANN)
+    await releases.revoke(made.release_id, BEN)
+    assert (await stack.wait(str(again.job_id))).job.state is JobState.CANCELLED
+    found = await show(stack, made.release_id)
+    assert (found["approval_status"], found["processing_status"], found["number"]) == ("revoked", "failed", None)
+    assert rows(catalog_url, ITEMS) == []
+
+
+async def test_e2_an_order_that_was_refused_leaves_nothing(stack: Stack, catalog_url: str) -> None:
+    releases = stack.gateway.releases
+    await releases.save_platform("ddh", policy(max_unresolved=1), ADMIN)
+    await releases.submit(order(), ANN)
+    other = order().model_copy(update={"refs": {"dataset_id": 9, "resource_id": "x"}})
+    assert await refused(releases.submit(other, ANN)) == "platform.full"
+    assert [row["dataset"] for row in rows(catalog_url, "select refs ->> 'dataset_id' as dataset from app.assets")] == [
+        "38272"
+    ]
+
+
+async def test_p2_a_release_without_a_version_is_not_its_asset(stack: Stack) -> None:
+    plain = order().model_copy(update={"refs": {"dataset_id": 38272, "resource_id": "dem"}})
+    made = await stack.gateway.releases.submit(plain, ANN)
+    assert made.release_id != made.asset_id
+
+
+async def test_s1_no_platform_takes_the_collection_of_another_in_advance(stack: Stack) -> None:
+    """Nor does it learn whose a name is that is taken."""
+    releases = stack.gateway.releases
+    await releases.save_platform("globex", policy(approval="none", sources=["bronze://ddh"]), ADMIN)
+    other = replace(ANN, platform_filter="globex", actor="globex/g (k9)")
+    foreign = order(options={"collection": "ddh-raster"}).model_copy(update={"platform": "globex"})
+    with pytest.raises(NotFound, match="no such collection that platform globex may publish to"):
+        await releases.submit(foreign, other)
+    plain = Order(
+        "process_raster", {"source": "bronze://ddh/a.tif", "collection": "ddh-raster"},
+        scope="globex", by="g", correlation_id="t",
+    )  # fmt: skip
+    error = (await stack.wait((await stack.gateway.submit(plain)).job_id)).job.error
+    assert error
+    assert error.code == "catalog.no_collection"
+    assert (await releases.submit(order(), ANN)).verdict == "create"
+
+
+async def test_s1_a_table_that_is_taken_does_not_say_by_whom(stack: Stack, bronze: Path) -> None:
+    releases = stack.gateway.releases
+    write_frame(make_frame(), bronze / "one.gpkg", layer="a")
+    made = await approved(stack, source="one.gpkg")
+    shown = await show(stack, made.release_id)
+    await releases.save_platform("globex", policy(approval="none", sources=["bronze://ddh"]), ADMIN)
+    taken = next(one["name"] for one in shown["artifacts"] if one["kind"] == "table")
+    inputs: dict[str, Json] = {"source": "bronze://ddh/one.gpkg", "collection": "mine", "item_id": "x", "table": taken}
+    said = Order("process_vector", inputs, scope="globex", by="g", correlation_id="t")
+    error = (await stack.wait((await stack.gateway.submit(said)).job_id)).job.error
+    assert error
+    assert "another platform" in error.message
+    assert shown["item_id"] not in error.message
+
+
+async def test_p9_who_orders_what_is_published_hears_that_it_is(stack: Stack, catalog_url: str) -> None:
+    await approved(stack)
+    said = order(callback_url="https://example.com/hook", callback_secret="a secret that both sides know")
+    assert (await stack.gateway.releases.submit(said, BEN)).verdict == "same"
+    query = "select m.event from app.webhook_deliveries d join app.webhook_messages m on m.id = d.message order by d.id"
+    assert [one["event"] for one in rows(catalog_url, query)] == ["release.approved", "release.published"]

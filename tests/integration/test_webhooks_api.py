@@ -18,7 +18,7 @@ from anabranch.api.main import create_app
 from anabranch.app import deliverer
 from anabranch.engine.model import SessionKind
 from anabranch.settings import Settings
-from tests.support.receiver import SECRET, Receiver, open_receiver
+from tests.support.receiver import SECRET, Received, Receiver, answering, open_receiver
 from tests.support.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.postgres
@@ -67,6 +67,12 @@ class Served:
         """Until its processing is completed."""
         async with asyncio.timeout(PATIENCE_SECONDS):
             while not (await self.call("GET", "/api/approvals"))["items"]:
+                await asyncio.sleep(0.02)
+
+    async def delivered(self, status: str) -> None:
+        """Until the newest delivery has this status."""
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while (await self.call("GET", "/api/webhooks/deliveries"))["items"][0]["status"] != status:
                 await asyncio.sleep(0.02)
 
     async def finish(self, job_id: str) -> None:
@@ -354,6 +360,37 @@ async def test_p9_an_order_calls_back_for_what_happens_to_its_release(acme: Serv
     (first, *_) = (await acme.call("GET", "/api/platform/requests"))["items"][::-1]
     assert not [name for name in first["body"] if "callback" in name]
     assert SECRET not in acme.rows()
+
+
+async def test_p9_an_order_calls_back_whatever_became_of_its_revision(acme: Served, receiver: Receiver) -> None:
+    """Also when another order replaces it."""
+    first = await acme.order(callback_url=receiver.url("/first"), callback_secret=SECRET)
+    await acme.reviewed(first["release_id"])
+    await acme.order(source="bronze://in/other.tif", overwrite=True)
+    await acme.reviewed(first["release_id"])
+    await acme.call("POST", f"/api/platform/releases/{first['release_id']}/reject", json={"reason": "wrong"})
+    said = [one.verify() for one in await receiver.wait(4)]
+    assert [(one["type"], one["revision"]) for one in said] == [
+        ("release.processed", 1), ("release.replaced", 1), ("release.processed", 2), ("release.rejected", 2),
+    ]  # fmt: skip
+
+
+async def test_p9_a_callback_that_was_gone_once_is_called_when_it_is_named_again(acme: Served) -> None:
+    statuses = iter([410])
+
+    async def answer(received: Received, writer: asyncio.StreamWriter) -> None:
+        await answering(next(statuses, 200))(received, writer)
+
+    async with open_receiver(answer) as receiver:
+        await acme.order(callback_url=receiver.url("/hook"))
+        await receiver.wait(1)
+        await acme.delivered("dead")
+        await acme.order(refs={"id": "b", "version": "1"}, callback_url=receiver.url("/hook"))
+        await receiver.wait(2)
+        await acme.delivered("delivered")
+        again = await acme.call("POST", "/api/webhooks/deliveries/replay", 202, json={})
+        assert len(again["deliveries"]) == 1
+        await receiver.wait(3)
 
 
 async def test_p9_every_submitter_of_the_same_order_is_called_and_none_twice(acme: Served, receiver: Receiver) -> None:

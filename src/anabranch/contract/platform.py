@@ -26,6 +26,7 @@ class Platform(Answer):
     callback_hosts: tuple[str, ...]
     max_unresolved: int | None
     retired: bool
+    changed_at: datetime
     sources: tuple[str, ...] = ()
     """The folders of tiers that its jobs may read, besides its uploads and what is published for it."""
 

@@ -42,7 +42,7 @@ ORDER_CODES = (
         "release.clearance",
         "release.exists",
         "platform.options",
-        "publication.owner",
+        "catalog.no_collection",
         "release.approved",
         "release.processing",
     ),

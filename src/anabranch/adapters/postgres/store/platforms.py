@@ -58,7 +58,8 @@ class PostgresPlatforms:
 
     async def platforms(self, platform_filter: str, name: str | None = None) -> list[Platform]:
         """Platforms, or the one with this id."""
-        return [read(Platform, row) for row in await self._database.call("list_platforms", platform_filter, name)]
+        rows = await self._database.call("list_platforms", platform_filter, name)
+        return [read(Platform, {**row, "changed_at": row["changed_at"].isoformat()}) for row in rows]
 
     async def find(self, platform_filter: str, name: str) -> Platform:
         """The platform with this id, if it is visible."""

@@ -38,6 +38,7 @@ REFUSALS: Mapping[str, tuple[type[AnabranchError], str]] = {
     "AN019": (NotFound, "catalog.no_collection"),
     "AN030": (Conflict, "publication.not_approved"),
     "AN031": (Conflict, "publication.release"),
+    "AN033": (Conflict, "publication.unapproved"),
     "2BP01": (Conflict, "publication.in_use"),  # somebody's own views use the view
 }
 Work = Connection[Any]  # with any row factory

@@ -5,6 +5,7 @@ language plpgsql as $$
 begin
     perform app.assert_read_committed();
     perform app.set_platform_filter('*');
+    perform from app.platforms p where p.id = _id for update;  -- orders that are being written have been, from here on
     if _given is null then
         update app.platforms p set retired_at = app.now(), changed_at = app.now() where p.id = _id and p.retired_at is null;
         if not found then
