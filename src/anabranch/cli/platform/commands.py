@@ -34,7 +34,9 @@ def submit(
     shape: Annotated[
         str | None, typer.Option(metavar="PLATFORM", help="The order has this platform's own shape.")
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check everything, and show the plan.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Check the order, and show the plan; its source is not read.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Submit a work order; the same order is the same release and job."""
