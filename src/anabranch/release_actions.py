@@ -128,7 +128,7 @@ class ReleaseActions:
         callbacks, made_secret = await self._seal_callback(order)
         submission = Submission(
             declared.workflow, checked, platform.id, declared.workflow.priority, True,
-            by.correlation_id, None, begins=True, parts=declared.parts, by=by.actor, callbacks=callbacks,
+            by.correlation_id, None, begins=True, parts=declared.parts, by=by.actor, by_scope=by.scope, callbacks=callbacks,
             labels={"platform": platform.id, "release": identity.release_id},
         ).sound().require_own_uploads()  # fmt: skip
         row: JsonObject = {
