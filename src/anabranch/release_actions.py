@@ -1,6 +1,7 @@
 """Orders of partners and decisions on their releases: checks, decides, and calls the transition."""
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from typing import Any, Literal
@@ -47,6 +48,18 @@ class RequestKey:
         """As app.submit_release reads it."""
         keep = f"{self.keep.total_seconds()} s"
         return {"scope": self.scope, "text": self.text, "request": self.request, "keep": keep}
+
+
+@dataclass(frozen=True)
+class _Checked:
+    """What an order names, the inputs of its workflow as given and as checked, and where its callback leads."""
+
+    identity: Identity
+    data_type: str
+    workflow: str
+    given: JsonObject
+    inputs: JsonObject
+    target: Target | None
 
 
 @dataclass(frozen=True)
@@ -116,24 +129,18 @@ class ReleaseActions:
         platform = await self.find_platform(order.platform, by.platform_filter)
         if platform.retired:
             raise Conflict("platform.retired", f"platform {platform.id} takes no more orders")
-        try:
-            identity, data_type, workflow, parameters, checked = self._check(order, platform)
-        except InputError as error:
-            try:
-                await self._find_target(order)
-            except InvalidOrder as wrong:
-                raise InvalidOrder([error, *wrong.errors]) from error
-            raise
+        checked = await self._check(order, platform)
+        identity, workflow, parameters = checked.identity, checked.workflow, checked.given
         declared = self._find(workflow)
-        callbacks, made_secret = await self._seal_callback(order)
+        callbacks, made_secret = self._seal_callback(order, checked.target)
         submission = Submission(
-            declared.workflow, checked, platform.id, declared.workflow.priority, True,
-            by.correlation_id, None, begins=True, parts=declared.parts, by=by.actor, by_scope=by.scope, callbacks=callbacks,
-            labels={"platform": platform.id, "release": identity.release_id},
+            declared.workflow, checked.inputs, platform.id, declared.workflow.priority, True,
+            by.correlation_id, None, begins=True, parts=declared.parts, by=by.actor, callbacks=callbacks,
+            labels={"platform": platform.id, "release": identity.release_id}, by_scope=by.scope,
         ).sound().require_own_uploads()  # fmt: skip
         row: JsonObject = {
             **asdict(identity),
-            "data_type": data_type,
+            "data_type": checked.data_type,
             "collection": str(parameters["collection"]),
             "item_id": identity.item_id,
             "title": order.title,
@@ -151,19 +158,31 @@ class ReleaseActions:
         }
         return _Prepared(platform, identity, workflow, parameters, submission, row, made_secret)
 
-    def _check(self, order: PlatformOrder, platform: Platform) -> tuple[Identity, str, str, JsonObject, JsonObject]:
-        """What an order names, its type of data, and the workflow with its inputs, as given and as checked."""
-        identity = identify(
-            platform.id, platform.required_refs, platform.optional_refs, platform.version_ref, order.refs
-        )
-        data_type = order.data_type or _data_type(order.source)
-        workflow = platform.workflows.get(data_type or "")
-        if data_type is None or workflow is None:
-            known = ", ".join(platform.workflows)
-            said = f"platform {platform.id} takes {known}, and {order.source} is {data_type or 'of no known type'}"
-            raise InputError("platform.data_type", said)
-        parameters = self._parameters(workflow, order, identity, _needs_approval(order, platform), data_type)
-        return identity, data_type, workflow, parameters, self._find(workflow).check(parameters)
+    async def _check(self, order: PlatformOrder, platform: Platform) -> _Checked:
+        """What the order says; InvalidOrder with all mistakes where there are several."""
+        wrong: list[InputError] = []
+        identity = identify(platform.id, (), (), None, {})  # the rest is checked with this one if that is refused
+        with _collect(wrong):
+            identity = identify(
+                platform.id, platform.required_refs, platform.optional_refs, platform.version_ref, order.refs
+            )
+        with _collect(wrong):
+            _refuse_decided(order.options)
+        data_type, workflow, given, inputs = "", "", JsonObject(), JsonObject()
+        with _collect(wrong):
+            data_type, workflow = _choose_workflow(order, platform)
+            declared, needs_approval = self._find(workflow), _needs_approval(order, platform)
+            known = declared.workflow.inputs or {}
+            with _collect(wrong):
+                _require_gate(workflow, known, needs_approval=needs_approval)
+            given = _give(order, data_type, identity, known, needs_approval=needs_approval)
+            inputs = declared.check(given)
+        target = None
+        with _collect(wrong):
+            target = await self._find_target(order)
+        if wrong:
+            raise wrong[0] if len(wrong) == 1 else InvalidOrder(wrong)
+        return _Checked(identity, data_type, workflow, given, inputs, target)
 
     async def _find_target(self, order: PlatformOrder) -> Target | None:
         """Where the callback leads; InvalidOrder if it may not be called."""
@@ -175,9 +194,8 @@ class ReleaseActions:
         except InputError as error:
             raise InvalidOrder([error]) from error
 
-    async def _seal_callback(self, order: PlatformOrder) -> tuple[tuple[JsonObject, ...], str | None]:
+    def _seal_callback(self, order: PlatformOrder, target: Target | None) -> tuple[tuple[JsonObject, ...], str | None]:
         """The callback as it is stored, and its secret if the order gave none."""
-        target = await self._find_target(order)
         if target is None or order.callback_url is None:
             return (), None
         given = order.callback_secret.get_secret_value() if order.callback_secret else None
@@ -187,25 +205,6 @@ class ReleaseActions:
             timeout_seconds=order.callback_timeout_seconds, retries=order.callback_retries,
         )  # fmt: skip
         return (self._webhooks.seal(order.platform, callback, target),), None if given else secret
-
-    def _parameters(
-        self, workflow: str, order: PlatformOrder, identity: Identity, needs_approval: bool, data_type: str
-    ) -> JsonObject:
-        """The inputs of the workflow: the order's options, and what the release decides."""
-        inputs = self._find(workflow).workflow.inputs or {}
-        if needs_approval:
-            _require_gate(workflow, inputs)
-        if taken := sorted(DECIDED_INPUTS & order.options.keys()):
-            raise InputError("platform.options", f"the options of an order can't have {', '.join(taken)}")
-        decided: JsonObject = {
-            "source": order.source,
-            "item_id": identity.item_id,
-            "table": identity.table,
-            "title": order.title,
-            "approval": needs_approval,
-        }
-        mine = {name: value for name, value in decided.items() if name in inputs and value is not None}
-        return {"collection": f"{order.platform}-{data_type}", **order.options, **mine}
 
     def check_workflows(self, workflows: Iterable[str], *, needs_approval: bool) -> None:
         """Check that each workflow takes what orders give it; InputError names the first that does not."""
@@ -217,8 +216,7 @@ class ReleaseActions:
             if missing := [name for name in ORDER_INPUTS if name not in inputs]:
                 said = f"workflow {workflow} has no input {', '.join(missing)}, which orders give"
                 raise InputError("platform.workflow", said)
-            if needs_approval:
-                _require_gate(workflow, inputs)
+            _require_gate(workflow, inputs, needs_approval=needs_approval)
 
     async def find_platform(self, name: str, platform_filter: str) -> Platform:
         """The platform with this id, if it is visible."""
@@ -378,8 +376,48 @@ def _add_url(artifact: Mapping[str, Any], folder: str) -> Mapping[str, Any]:  # 
     return artifact if artifact["kind"] == "table" else {**artifact, "url": f"{folder}/{quote(artifact['name'])}"}
 
 
-def _require_gate(workflow: str, inputs: Container[str]) -> None:
-    if "approval" not in inputs:
+@contextmanager
+def _collect(wrong: list[InputError]) -> Iterator[None]:
+    try:
+        yield
+    except InputError as error:
+        wrong.append(error)
+
+
+def _choose_workflow(order: PlatformOrder, platform: Platform) -> tuple[str, str]:
+    """The type of the order's data, and the workflow that the platform has for it."""
+    data_type = order.data_type or _data_type(order.source)
+    workflow = platform.workflows.get(data_type or "")
+    if data_type is None or workflow is None:
+        known = ", ".join(platform.workflows)
+        said = f"platform {platform.id} takes {known}, and {order.source} is {data_type or 'of no known type'}"
+        raise InputError("platform.data_type", said)
+    return data_type, workflow
+
+
+def _refuse_decided(options: Iterable[str]) -> None:
+    if taken := sorted(DECIDED_INPUTS.intersection(options)):
+        raise InputError("platform.options", f"the options of an order can't have {', '.join(taken)}")
+
+
+def _give(
+    order: PlatformOrder, data_type: str, identity: Identity, inputs: Container[str], *, needs_approval: bool
+) -> JsonObject:
+    """The inputs of the workflow: the order's options, and what the release decides."""
+    decided: JsonObject = {
+        "source": order.source,
+        "item_id": identity.item_id,
+        "table": identity.table,
+        "title": order.title,
+        "approval": needs_approval,
+    }
+    mine = {name: value for name, value in decided.items() if name in inputs and value is not None}
+    options = {name: value for name, value in order.options.items() if name not in DECIDED_INPUTS}
+    return {"collection": f"{order.platform}-{data_type}", **options, **mine}
+
+
+def _require_gate(workflow: str, inputs: Container[str], *, needs_approval: bool) -> None:
+    if needs_approval and "approval" not in inputs:
         said = f"the platform asks for approval, and workflow {workflow} has no input `approval`"
         raise InputError("platform.no_gate", said)
 

@@ -103,7 +103,9 @@ async def test_p7_events_say_who_submitted_signalled_cancelled_and_retried(
     data = {event["kind"]: event["data"] for event in events}
     assert (data["job.cancelled"]["message"], data["node.completed"]) == ("not now", {"by": "root"})
     assert (data["job.submitted"], data["gate.signalled"]) == (
-        {"ordinal": 0, "scope": "operate"}, {"payload": {"by": "root"}})
+        {"ordinal": 0, "scope": "operate"},
+        {"payload": {"by": "root"}},
+    )
 
 
 def test_the_data_of_an_event_keeps_its_order() -> None:

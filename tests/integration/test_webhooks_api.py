@@ -41,6 +41,7 @@ nodes:
   hold: {type: gate, answer: {approved: {type: boolean, required: true}, why: {type: string}}}
 """
 ACME = {"title": "Acme", "required_refs": ["id"], "version_ref": "version", "workflows": {"raster": "ordered"}}
+DDH = {**ACME, "title": "Data hub", "required_refs": ["dataset_id", "resource_id"], "version_ref": "version_id"}
 
 
 class Served:
@@ -382,15 +383,17 @@ async def test_p9_every_submitter_of_the_same_order_is_called_and_none_twice(acm
         ({"callback_url": "ftp://a.example/", "options": {"n": 0, "m": 1}},
          {"body.callback_url", "parameters.n", "parameters.m"}),
         ({"callback_url": "http://10.0.0.1/", "refs": {}}, {"body.callback_url", "body.refs"}),
+        ({"refs": {}, "options": {"n": 0, "m": 1, "item_id": "x"}},
+         {"body.refs", "body.options", "parameters.n", "parameters.m"}),
+        ({"refs": {}, "source": "bronze://in/a.unknown", "options": {"item_id": "x"}, "callback_url": "ftp://a.example/"},
+         {"body.refs", "body.data_type", "body.options", "body.callback_url"}),
         ({"callback_url": "https://a.example/", "callback_secret": "short"}, {"body.callback_secret"}),
         ({"callback_secret": SECRET}, {"body"}),
         ({"callback_url": "https://a.example/", "options": {"webhook_url": "https://b.example/"}},
          {"body.callback_url"}),
     ],
 )  # fmt: skip
-async def test_an_order_whose_callback_can_not_be_called_is_refused_with_all_mistakes(
-    acme: Served, given: dict[str, Any], where: set[str]
-) -> None:
+async def test_an_order_is_refused_with_all_mistakes(acme: Served, given: dict[str, Any], where: set[str]) -> None:
     for path in ("/api/platform/submit", "/api/platform/submit?dry_run=true", "/api/platform/submit_dag"):
         refused = await acme.order(422, path, **given)
         assert {mistake["where"] for mistake in refused["errors"]} == where
@@ -398,10 +401,19 @@ async def test_an_order_whose_callback_can_not_be_called_is_refused_with_all_mis
     assert not (await acme.call("GET", "/api/platform/requests"))["items"]
 
 
+async def test_an_order_in_a_partner_s_own_shape_is_refused_with_all_mistakes(acme: Served) -> None:
+    await acme.call("PUT", "/api/platforms/ddh", json=DDH)
+    body = {"dataset_id": 1, "resource_id": "a\u200b", "file_name": "in/a.tif", "callback_url": "ftp://a.example/"}
+    given = {**body, "processing_options": {"n": 0, "item_id": "x"}}
+    errors = (await acme.call("POST", "/api/platform/ddh/submit", 422, json=given))["errors"]
+    said = {mistake["where"]: mistake["detail"] for mistake in errors}
+    assert said.keys() == {"body.refs", "body.options", "parameters.n", "body.callback_url"}
+    assert "The references of platform ddh are dataset_id, resource_id, version_id" in said["body.refs"]
+
+
 async def test_partners_own_shapes_and_the_seeds_names_are_callbacks_too(acme: Served, receiver: Receiver) -> None:
     """And the hosts that the platform allows are its own."""
-    policy = {"title": "Data hub", "required_refs": ["dataset_id", "resource_id"], "version_ref": "version_id"}
-    await acme.call("PUT", "/api/platforms/ddh", json={**policy, "workflows": {"raster": "ordered"}})
+    await acme.call("PUT", "/api/platforms/ddh", json=DDH)
     body = {"dataset_id": 1, "resource_id": "a", "file_name": "in/a.tif"}
     webhook = {"webhook_url": receiver.url("/ddh"), "webhook_secret": SECRET, "webhook_retry_count": 3}
     made = await acme.call("POST", "/api/platform/ddh/submit", 202, json={**body, **webhook})

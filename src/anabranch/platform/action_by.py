@@ -11,7 +11,10 @@ ALL_PLATFORMS = "*"
 
 @dataclass(frozen=True)
 class ActionBy:
-    """Who acts, and why; `platform_filter` limits it to what belongs to one platform, and `scope` what its jobs may do."""
+    """Who acts, and why; `platform_filter` limits it to what belongs to one platform.
+
+    `scope` is what a job that is submitted so may do.
+    """
 
     platform_filter: str
     actor: str

@@ -52,6 +52,7 @@ ACCEPTED: Responses = {200: {"model": Accepted, "description": "A dry run, or an
 PLACES = {
     "platform.references": "body.refs",
     "platform.data_type": "body.data_type",
+    "platform.options": "body.options",
     "platform.no_gate": "body.approval",
     "outbound.url": "body.callback_url",
 }
@@ -77,7 +78,7 @@ class OrderCall:
                 mistake
                 for one in error.errors
                 for mistake in list_mistakes(one)
-                or [Mistake(where=PLACES.get(one.code, "body"), detail=one.message)]
+                or [Mistake(where=PLACES.get(one.code, "body"), detail=f"{one.message}. {one.remedy}".rstrip(". "))]
             ]) from error  # fmt: skip
         if dry_run or accepted.verdict == "same":
             self.response.status_code = 200

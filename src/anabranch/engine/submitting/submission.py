@@ -68,7 +68,8 @@ class Submission:
     """A job to create; one that `begins` is started in the same commit, where that can be.
 
     `parts` are the workflows that child jobs of it will run; `by` is who submits it, if it isn't another job, and
-    `by_scope` what that may do. Its `labels` are no part of its identity, nor are its `callbacks`, which only the store reads.
+    `by_scope` what that may do. Its `labels` are no part of its identity, nor are its `callbacks`, which only the store
+    reads.
     """
 
     workflow: Workflow
