@@ -3,7 +3,7 @@
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 from urllib.parse import quote
 
@@ -121,7 +121,7 @@ class ReleaseActions:
         done = await self._store.submit_release(row, prepared.submission, self._session(), dry_run=dry_run)
         self._start(done.rights)
         if done.verdict in REFUSALS:
-            raise REFUSALS[done.verdict](prepared.identity)
+            raise REFUSALS[done.verdict](prepared)
         accepted = replace(_accepted(prepared, done), callback_secret=None if dry_run else prepared.made_secret)
         return accepted, done.replayed
 
@@ -234,36 +234,31 @@ class ReleaseActions:
         reason (P4)."""
         if not approved:
             _require_reason(by)
-        verdict, job_id, right = await self.platforms.decide(release_id, revision, approved, by, self._session())
+        verdict, _, right = await self.platforms.decide(release_id, revision, approved, by, self._session())
         if right is not None:
             self._start([TakenRight(RightId(right), 1)])
-        if verdict == "missing":
-            raise NotFound("release.not_found", f"there is no release {release_id!r}")
-        if verdict == "own":
-            raise Denied("release.own", f"{by.actor} submitted release {release_id}, and another must approve it")
-        if verdict == "not_completed":
-            raise Conflict("release.not_completed", f"release {release_id} is not processed: job {job_id[:12]} goes on")
-        if verdict == "decided":
-            raise Conflict("release.decided", f"release {release_id} was decided before")
-        if verdict == "moved":
-            raise Conflict("release.moved", f"release {release_id} has another revision than {revision} by now")
-        if verdict == "deleted":
-            raise Conflict("asset.deleted", f"the asset of release {release_id} was deleted")
-        return await self.find("release_id", release_id, by.platform_filter)
+        found = await self.find("release_id", release_id, by.platform_filter)
+        if verdict in DECISION_REFUSALS:
+            raise DECISION_REFUSALS[verdict](found, revision)
+        return found
 
     async def revoke(self, release_id: str, by: ActionBy) -> ReleaseRow:
         """Take back an approval: readers no longer see any item of the release (P6)."""
         reason = _require_reason(by)
-        found = await self.find("release_id", release_id, by.platform_filter)
+        await self.find("release_id", release_id, by.platform_filter)  # before the catalog is locked
+        verdict = ""
 
         def begin(connection: Any) -> Sequence[str]:  # psycopg's
+            nonlocal verdict
             verdict, shown = revoke(connection, release_id, by)
-            if verdict != "done":
-                raise Conflict("release.not_approved", f"release {release_id} is {found['approval_status']}")
-            return shown
+            return shown or ()
 
         await self._items.withdraw(begin, by.actor, reason)
-        return await self.find("release_id", release_id, by.platform_filter)
+        found = await self.find("release_id", release_id, by.platform_filter)
+        if verdict == "not_approved":
+            said = f"release {release_id} is not approved: {say_approval(found)}"
+            raise Conflict("release.not_approved", said)
+        return found
 
     async def roll_back(self, release_id: str, number: int | None, by: ActionBy) -> ReleaseRow:
         """Show what an earlier publication of a release showed, by default the one before (P5).
@@ -279,19 +274,14 @@ class ReleaseActions:
 
     async def clear(self, release_id: str, clearance: str, by: ActionBy) -> ReleaseRow:
         """Set who may read a release once it is published."""
-        if not await self.platforms.clear(release_id, clearance, by):
-            raise NotFound("release.not_found", f"there is no release {release_id!r}")
+        await self.platforms.clear(release_id, clearance, by)
         return await self.find("release_id", release_id, by.platform_filter)
 
     async def delete_asset(self, asset_id: str, deleted: bool, by: ActionBy) -> None:
         """Mark an asset as deleted, or restore it."""
         verdict = await self.platforms.delete_asset(asset_id, deleted, by)
-        if verdict == "missing":
-            raise NotFound("asset.not_found", f"there is no asset {asset_id!r}")
-        if verdict == "shown":
-            raise Conflict("asset.shown", f"a release of asset {asset_id} is published")
-        if verdict == "unresolved":
-            raise Conflict("release.unresolved", f"a release of asset {asset_id} is being processed or reviewed")
+        if verdict in ASSET_REFUSALS:
+            raise ASSET_REFUSALS[verdict](asset_id)
 
     async def save_platform(self, name: str, given: Mapping[str, Json] | None, by: ActionBy) -> Platform:
         """Make, change or (with nothing given) retire a platform."""
@@ -316,28 +306,73 @@ def _needs_approval(order: PlatformOrder, platform: Platform) -> bool:
     return bool(order.approval) or platform.approval != "none"
 
 
-# The errors of the verdicts that refuse an order.
-REFUSALS: Mapping[str, Callable[[Identity], Conflict]] = {
+# The errors of the verdicts that refuse an order, a decision, and the deletion of an asset.
+REFUSALS: Mapping[str, Callable[[_Prepared], Conflict]] = {
     "taken": lambda _: KeyTaken(),
-    "deleted": lambda one: Conflict("asset.deleted", f"asset {one.asset_id} was deleted"),
+    "deleted": lambda one: Conflict("asset.deleted", f"asset {one.identity.asset_id} was deleted"),
     "unresolved": lambda one: Conflict(
-        "release.unresolved", f"another release of asset {one.asset_id} is processed or reviewed now"
+        "release.unresolved", f"another release of asset {one.identity.asset_id} is processed or reviewed now"
     ),
     "different": lambda one: Conflict(
-        "release.exists", f"release {one.release_id} was submitted before with another source or other options"
+        "release.exists",
+        f"release {one.identity.release_id} was submitted before with another source or other options",
     ),
-    "approved": lambda one: Conflict("release.approved", f"release {one.release_id} is approved"),
-    "processing": lambda one: Conflict("release.processing", f"release {one.release_id} is being processed"),
+    "approved": lambda one: Conflict("release.approved", f"release {one.identity.release_id} is approved"),
+    "processing": lambda one: Conflict("release.processing", f"release {one.identity.release_id} is being processed"),
     "owner": lambda one: Conflict(
-        "publication.owner", f"the collection of release {one.release_id} belongs to another platform"
+        "publication.owner",
+        f"collection {one.parameters['collection']} of release {one.identity.release_id} belongs to another platform",
     ),
     "clearance": lambda one: Conflict(
-        "release.clearance", f"release {one.release_id} is readable by fewer people than the order says"
+        "release.clearance", f"release {one.identity.release_id} is readable by fewer people than the order says"
     ),
     "full": lambda one: Conflict(
-        "platform.full", f"platform {one.platform} has as many unresolved releases as it may have"
+        "platform.full",
+        f"platform {one.platform.id} has as many unresolved releases as it may have: {one.platform.max_unresolved}",
     ),
 }
+DECISION_REFUSALS: Mapping[str, Callable[[ReleaseRow, int | None], AnabranchError]] = {
+    "own": lambda one, _: Denied(
+        "release.own",
+        f"{one['submitted_by']} submitted release {one['release_id']}, and another person must approve it",
+    ),
+    "not_completed": lambda one, _: _not_completed(one),
+    "decided": lambda one, _: Conflict(
+        "release.decided", f"release {one['release_id']} can't be decided again: {say_approval(one)}"
+    ),
+    "moved": lambda one, revision: Conflict(
+        "release.moved", f"release {one['release_id']} has revision {one['revision']} by now, not {revision}"
+    ),
+    "deleted": lambda one, _: Conflict(
+        "asset.deleted", f"asset {one['asset_id']} of release {one['release_id']} was deleted"
+    ),
+}
+ASSET_REFUSALS: Mapping[str, Callable[[str], AnabranchError]] = {
+    "missing": lambda asset: NotFound("asset.not_found", f"there is no asset {asset!r}"),
+    "shown": lambda asset: Conflict("asset.shown", f"a release of asset {asset} is published"),
+    "unresolved": lambda asset: Conflict(
+        "release.unresolved", f"a release of asset {asset} is being processed or reviewed"
+    ),
+}
+
+
+def say_approval(row: ReleaseRow) -> str:
+    """What became of the approval of a release, as a clause: how, by whom and when it was decided."""
+    status = row["approval_status"]
+    if status == "pending_review":
+        return "it waits for a review" if row["processing_status"] == "completed" else "it is not processed"
+    when = f"on {datetime.fromisoformat(row['decided_at']).astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+    return f"its review expired {when}" if status == "expired" else f"it was {status} by {row['decided_by']} {when}"
+
+
+def _not_completed(row: ReleaseRow) -> Conflict:
+    name = f"release {row['release_id']}"
+    if row["processing_status"] != "failed":
+        return Conflict("release.not_completed", f"{name} is not processed: job {str(row['job_id'])[:12]} goes on")
+    remedy = (
+        f"See why with `anabranch releases show`; `anabranch releases resubmit {row['release_id']}` submits it again."
+    )
+    return Conflict("release.not_completed", f"the processing of {name} failed", remedy=remedy)
 
 
 def _accepted(prepared: _Prepared, done: SubmittedRelease) -> Accepted:
@@ -418,7 +453,7 @@ def _give(
 
 def _require_gate(workflow: str, inputs: Container[str], *, needs_approval: bool) -> None:
     if needs_approval and "approval" not in inputs:
-        said = f"the platform asks for approval, and workflow {workflow} has no input `approval`"
+        said = f"an approval is asked for, and workflow {workflow} has no input `approval`"
         raise InputError("platform.no_gate", said)
 
 
