@@ -331,6 +331,23 @@ async def test_scopes_and_platforms_are_kept_apart(database_url: str, tmp_path: 
         await served.call("POST", "/api/webhooks", 201, json=theirs, headers=given["admin"])
 
 
+async def test_s5_readers_see_no_values_of_the_query_of_an_endpoint(database_url: str, tmp_path: Path) -> None:
+    async with open_keys(database_url) as keys:
+        reader, operator = [
+            {"Authorization": f"Bearer {(await keys.make(KeyRequest('ci', scope, 'acme'), 'test'))[1].text}"}
+            for scope in (Scope.READ, Scope.OPERATE)
+        ]
+    async with serve(tmp_path, database_url, auth="keys") as served:
+        body = {"url": "http://127.0.0.1:9/hook?token=hunter2&hunter3"}
+        made = await served.call("POST", "/api/webhooks", 201, json=body, headers=operator)
+        sent = await served.call("POST", f"/api/webhooks/{made['id']}/test", 202, headers=operator)
+        deliveries = "/api/webhooks/deliveries"
+        for path in ("/api/webhooks", f"/api/webhooks/{made['id']}", deliveries, f"{deliveries}/{sent['id']}"):
+            shown, hidden = [await served.call("GET", path, headers=key) for key in (operator, reader)]
+            assert "token=hunter2&hunter3" in json.dumps(shown), path
+            assert "hook?token=…&…" in json.dumps(hidden, ensure_ascii=False), path
+
+
 @pytest.fixture
 async def acme(served: Served) -> Served:
     await served.call("PUT", "/api/platforms/acme", json=ACME)
