@@ -354,6 +354,12 @@ async def acme(served: Served) -> Served:
     return served
 
 
+async def test_p7_the_job_of_an_order_says_what_its_submitter_may_do(acme: Served) -> None:
+    made = await acme.order()
+    events = (await acme.call("GET", f"/api/jobs/{made['job_id']}/events"))["items"]
+    assert (events[0]["by"], events[0]["data"]["scope"]) == ("local", "admin")
+
+
 async def test_p9_an_order_calls_back_for_what_happens_to_its_release(acme: Served, receiver: Receiver) -> None:
     accepted = await acme.order(callback_url=receiver.url("/hook"), callback_secret=SECRET)
     assert accepted["callback_secret"] is None
