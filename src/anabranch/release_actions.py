@@ -5,13 +5,11 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
-from urllib.parse import quote
 
 from anabranch.adapters.postgres.store.platforms import PostgresPlatforms, SubmittedRelease, correlate, revoke
 from anabranch.adapters.postgres.store.store import PostgresStore
 from anabranch.canonical import Json, JsonObject, canonical, sha256
-from anabranch.contract.answer import read
-from anabranch.contract.platform import Accepted, Platform, Release
+from anabranch.contract.platform import Accepted, Platform
 from anabranch.engine.model import RightId, SessionId
 from anabranch.engine.ports import KeyTaken, TakenRight
 from anabranch.engine.submitting.submission import Submission
@@ -19,13 +17,13 @@ from anabranch.errors import AnabranchError, Conflict, Denied, InputError, NotFo
 from anabranch.item_actions import ItemAction, ItemActions
 from anabranch.outbound.url import Target, read_url
 from anabranch.platform.action_by import ActionBy
-from anabranch.platform.identity import Identity, identify, name_table
+from anabranch.platform.identity import Identity, identify
 from anabranch.platform.notifications.webhooks import Callback, Webhooks
 from anabranch.platform.orders import InvalidOrder, PlatformOrder
 from anabranch.plugins.storage.kinds import kind_of_name
 from anabranch.workflows.stages import Declaration
 
-__all__ = ["ReleaseActions", "ReleaseRow", "RequestKey", "Subject", "build_release"]
+__all__ = ["ReleaseActions", "ReleaseRow", "RequestKey", "Subject"]
 
 # What an order says itself, or what would publish something else than its release.
 DECIDED_INPUTS = {"approval", "dry_run", "expected", "item_id", "source", "table", "tile_items", "title"}
@@ -385,30 +383,6 @@ def _accepted(prepared: _Prepared, done: SubmittedRelease) -> Accepted:
         done.verdict, done.request_id, identity.asset_id, identity.release_id, done.revision, done.job_id, done.state,
         prepared.workflow, prepared.parameters, links,
     )  # fmt: skip
-
-
-def build_release(row: ReleaseRow, progress: float | None = None) -> Release:
-    """A release as it is shown; links to what readers see only while it is published (P6)."""
-    links: dict[str, str] = {"status": f"/api/platform/status/{row['release_id']}"}
-    artifacts = row["artifacts"] or []
-    if row["job_id"]:
-        links["job"] = f"/api/jobs/status/{row['job_id']}"
-    if row["number"] is not None:
-        collection, item = quote(row["collection"], safe=""), row["item_id"]
-        links["item"] = f"/stac/collections/{collection}/items/{item}"
-        links["history"] = f"/api/items/{collection}/{item}/publications"
-        links["latest"] = f"/api/platform/assets/{row['asset_id']}/latest"
-        if row["data_type"] == "raster":
-            links["tiles"] = f"/raster/collections/{collection}/items/{item}/WebMercatorQuad/tilejson.json"
-        else:
-            links["features"] = f"/features/collections/{name_table(item)}"
-        if row["shown_revision"] == row["revision"]:
-            artifacts = [_add_url(artifact, f"/files/current/{collection}/{item}") for artifact in artifacts]
-    return read(Release, {**row, "artifacts": artifacts, "progress": progress, "links": links})
-
-
-def _add_url(artifact: Mapping[str, Any], folder: str) -> Mapping[str, Any]:  # of a ReleaseRow
-    return artifact if artifact["kind"] == "table" else {**artifact, "url": f"{folder}/{quote(artifact['name'])}"}
 
 
 @contextmanager

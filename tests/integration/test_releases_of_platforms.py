@@ -7,10 +7,10 @@ import psycopg
 import pytest
 from psycopg.rows import dict_row
 
+from anabranch.api.platform.build import build_release
 from anabranch.canonical import Json
 from anabranch.engine.model import JobState
 from anabranch.errors import AnabranchError, Conflict, Denied, InputError, NotFound
-from anabranch.release_actions import build_release
 from tests.support.releases import ADMIN, ANN, BEN, OTHER, approved, bronze, order, processed, rows, show, stack
 from tests.support.stack import Stack
 
