@@ -1,16 +1,15 @@
 """Orders of partners and decisions on their releases: checks, decides, and calls the transition."""
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
-from urllib.parse import quote
 
 from anabranch.adapters.postgres.store.platforms import PostgresPlatforms, SubmittedRelease, correlate, revoke
 from anabranch.adapters.postgres.store.store import PostgresStore
 from anabranch.canonical import Json, JsonObject, canonical, sha256
-from anabranch.contract.answer import read
-from anabranch.contract.platform import Accepted, Platform, Release
+from anabranch.contract.platform import Accepted, Platform
 from anabranch.engine.model import RightId, SessionId
 from anabranch.engine.ports import KeyTaken, TakenRight
 from anabranch.engine.submitting.submission import Submission
@@ -18,13 +17,13 @@ from anabranch.errors import AnabranchError, Conflict, Denied, InputError, NotFo
 from anabranch.item_actions import ItemAction, ItemActions
 from anabranch.outbound.url import Target, read_url
 from anabranch.platform.action_by import ActionBy
-from anabranch.platform.identity import Identity, identify, name_table
+from anabranch.platform.identity import Identity, identify
 from anabranch.platform.notifications.webhooks import Callback, Webhooks
 from anabranch.platform.orders import InvalidOrder, PlatformOrder
 from anabranch.plugins.storage.kinds import kind_of_name
 from anabranch.workflows.stages import Declaration
 
-__all__ = ["ReleaseActions", "ReleaseRow", "RequestKey", "Subject", "build_release"]
+__all__ = ["ReleaseActions", "ReleaseRow", "RequestKey", "Subject"]
 
 # What an order says itself, or what would publish something else than its release.
 DECIDED_INPUTS = {"approval", "dry_run", "expected", "item_id", "source", "table", "tile_items", "title"}
@@ -47,6 +46,18 @@ class RequestKey:
         """As app.submit_release reads it."""
         keep = f"{self.keep.total_seconds()} s"
         return {"scope": self.scope, "text": self.text, "request": self.request, "keep": keep}
+
+
+@dataclass(frozen=True)
+class _Checked:
+    """What an order names, the inputs of its workflow as given and as checked, and where its callback leads."""
+
+    identity: Identity
+    data_type: str
+    workflow: str
+    given: JsonObject
+    inputs: JsonObject
+    target: Target | None
 
 
 @dataclass(frozen=True)
@@ -101,14 +112,14 @@ class ReleaseActions:
     ) -> tuple[Accepted, bool]:
         """Accept an order under a key: the same key is the same answer (E15). True: it is an earlier answer.
 
-        One that is submitted `again` keeps the callbacks of the release's newest revision.
+        One that is submitted `again` leaves the clearance of the release as it is.
         """
         prepared, done = await self._submit(order, by, key, dry_run=dry_run, again=again)
         if done.verdict == "changed":  # the platform, since it was read
             prepared, done = await self._submit(order, by, key, dry_run=dry_run, again=again)
         self._start(done.rights)
         if done.verdict in REFUSALS:
-            raise REFUSALS[done.verdict](prepared.identity)
+            raise REFUSALS[done.verdict](prepared)
         accepted = replace(_accepted(prepared, done), callback_secret=None if dry_run else prepared.made_secret)
         return accepted, done.replayed
 
@@ -123,24 +134,18 @@ class ReleaseActions:
         platform = await self.find_platform(order.platform, by.platform_filter)
         if platform.retired:
             raise Conflict("platform.retired", f"platform {platform.id} takes no more orders")
-        try:
-            identity, data_type, workflow, parameters, checked = self._check(order, platform)
-        except InputError as error:
-            try:
-                await self._find_target(order)
-            except InvalidOrder as wrong:
-                raise InvalidOrder([error, *wrong.errors]) from error
-            raise
+        checked = await self._check(order, platform)
+        identity, workflow, parameters = checked.identity, checked.workflow, checked.given
         declared = self._find(workflow)
-        callbacks, made_secret = await self._seal_callback(order)
+        callbacks, made_secret = self._seal_callback(order, checked.target)
         submission = Submission(
-            declared.workflow, checked, platform.id, declared.workflow.priority, True,
+            declared.workflow, checked.inputs, platform.id, declared.workflow.priority, True,
             by.correlation_id, None, begins=True, parts=declared.parts, by=by.actor, callbacks=callbacks,
-            labels={"platform": platform.id, "release": identity.release_id},
+            labels={"platform": platform.id, "release": identity.release_id}, by_scope=by.scope,
         ).sound().require_own_uploads()  # fmt: skip
         row: JsonObject = {
             **asdict(identity),
-            "data_type": data_type,
+            "data_type": checked.data_type,
             "collection": str(parameters["collection"]),
             "item_id": identity.item_id,
             "title": order.title,
@@ -159,19 +164,31 @@ class ReleaseActions:
         }
         return _Prepared(platform, identity, workflow, parameters, submission, row, made_secret)
 
-    def _check(self, order: PlatformOrder, platform: Platform) -> tuple[Identity, str, str, JsonObject, JsonObject]:
-        """What an order names, its type of data, and the workflow with its inputs, as given and as checked."""
-        identity = identify(
-            platform.id, platform.required_refs, platform.optional_refs, platform.version_ref, order.refs
-        )
-        data_type = order.data_type or _data_type(order.source)
-        workflow = platform.workflows.get(data_type or "")
-        if data_type is None or workflow is None:
-            known = ", ".join(platform.workflows)
-            said = f"platform {platform.id} takes {known}, and {order.source} is {data_type or 'of no known type'}"
-            raise InputError("platform.data_type", said)
-        parameters = self._parameters(workflow, order, identity, _needs_approval(order, platform), data_type)
-        return identity, data_type, workflow, parameters, self._find(workflow).check(parameters)
+    async def _check(self, order: PlatformOrder, platform: Platform) -> _Checked:
+        """What the order says; InvalidOrder with all mistakes where there are several."""
+        wrong: list[InputError] = []
+        identity = identify(platform.id, (), (), None, {})  # the rest is checked with this one if that is refused
+        with _collect(wrong):
+            identity = identify(
+                platform.id, platform.required_refs, platform.optional_refs, platform.version_ref, order.refs
+            )
+        with _collect(wrong):
+            _refuse_decided(order.options)
+        data_type, workflow, given, inputs = "", "", JsonObject(), JsonObject()
+        with _collect(wrong):
+            data_type, workflow = _choose_workflow(order, platform)
+            declared, needs_approval = self._find(workflow), _needs_approval(order, platform)
+            known = declared.workflow.inputs or {}
+            with _collect(wrong):
+                _require_gate(workflow, known, needs_approval=needs_approval)
+            given = _give(order, data_type, identity, known, needs_approval=needs_approval)
+            inputs = declared.check(given)
+        target = None
+        with _collect(wrong):
+            target = await self._find_target(order)
+        if wrong:
+            raise wrong[0] if len(wrong) == 1 else InvalidOrder(wrong)
+        return _Checked(identity, data_type, workflow, given, inputs, target)
 
     async def _find_target(self, order: PlatformOrder) -> Target | None:
         """Where the callback leads; InvalidOrder if it may not be called."""
@@ -183,9 +200,8 @@ class ReleaseActions:
         except InputError as error:
             raise InvalidOrder([error]) from error
 
-    async def _seal_callback(self, order: PlatformOrder) -> tuple[tuple[JsonObject, ...], str | None]:
+    def _seal_callback(self, order: PlatformOrder, target: Target | None) -> tuple[tuple[JsonObject, ...], str | None]:
         """The callback as it is stored, and its secret if the order gave none."""
-        target = await self._find_target(order)
         if target is None or order.callback_url is None:
             return (), None
         given = order.callback_secret.get_secret_value() if order.callback_secret else None
@@ -195,25 +211,6 @@ class ReleaseActions:
             timeout_seconds=order.callback_timeout_seconds, retries=order.callback_retries,
         )  # fmt: skip
         return (self._webhooks.seal(order.platform, callback, target),), None if given else secret
-
-    def _parameters(
-        self, workflow: str, order: PlatformOrder, identity: Identity, needs_approval: bool, data_type: str
-    ) -> JsonObject:
-        """The inputs of the workflow: the order's options, and what the release decides."""
-        inputs = self._find(workflow).workflow.inputs or {}
-        if needs_approval:
-            _require_gate(workflow, inputs)
-        if taken := sorted(DECIDED_INPUTS & order.options.keys()):
-            raise InputError("platform.options", f"the options of an order can't have {', '.join(taken)}")
-        decided: JsonObject = {
-            "source": order.source,
-            "item_id": identity.item_id,
-            "table": identity.table,
-            "title": order.title,
-            "approval": needs_approval,
-        }
-        mine = {name: value for name, value in decided.items() if name in inputs and value is not None}
-        return {"collection": f"{order.platform}-{data_type}", **order.options, **mine}
 
     def check_workflows(self, workflows: Iterable[str], *, needs_approval: bool) -> None:
         """Check that each workflow takes what orders give it; InputError names the first that does not."""
@@ -225,8 +222,7 @@ class ReleaseActions:
             if missing := [name for name in ORDER_INPUTS if name not in inputs]:
                 said = f"workflow {workflow} has no input {', '.join(missing)}, which orders give"
                 raise InputError("platform.workflow", said)
-            if needs_approval:
-                _require_gate(workflow, inputs)
+            _require_gate(workflow, inputs, needs_approval=needs_approval)
 
     async def find_platform(self, name: str, platform_filter: str) -> Platform:
         """The platform with this id, if it is visible."""
@@ -244,36 +240,31 @@ class ReleaseActions:
         reason (P4)."""
         if not approved:
             _require_reason(by)
-        verdict, job_id, right = await self.platforms.decide(release_id, revision, approved, by, self._session())
+        verdict, _, right = await self.platforms.decide(release_id, revision, approved, by, self._session())
         if right is not None:
             self._start([TakenRight(RightId(right), 1)])
-        if verdict == "missing":
-            raise NotFound("release.not_found", f"there is no release {release_id!r}")
-        if verdict == "own":
-            raise Denied("release.own", f"{by.actor} submitted release {release_id}, and another must approve it")
-        if verdict == "not_completed":
-            raise Conflict("release.not_completed", f"release {release_id} is not processed: job {job_id[:12]} goes on")
-        if verdict == "decided":
-            raise Conflict("release.decided", f"release {release_id} was decided before")
-        if verdict == "moved":
-            raise Conflict("release.moved", f"release {release_id} has another revision than {revision} by now")
-        if verdict == "deleted":
-            raise Conflict("asset.deleted", f"the asset of release {release_id} was deleted")
-        return await self.find("release_id", release_id, by.platform_filter)
+        found = await self.find("release_id", release_id, by.platform_filter)
+        if verdict in DECISION_REFUSALS:
+            raise DECISION_REFUSALS[verdict](found, revision)
+        return found
 
     async def revoke(self, release_id: str, by: ActionBy) -> ReleaseRow:
         """Take back an approval: readers no longer see any item of the release (P6)."""
         reason = _require_reason(by)
-        found = await self.find("release_id", release_id, by.platform_filter)
+        await self.find("release_id", release_id, by.platform_filter)  # before the catalog is locked
+        verdict = ""
 
         def begin(connection: Any) -> Sequence[str]:  # psycopg's
+            nonlocal verdict
             verdict, shown = revoke(connection, release_id, by)
-            if verdict != "done":
-                raise Conflict("release.not_approved", f"release {release_id} is {found['approval_status']}")
-            return shown
+            return shown or ()
 
         await self._items.withdraw(begin, by.actor, reason)
-        return await self.find("release_id", release_id, by.platform_filter)
+        found = await self.find("release_id", release_id, by.platform_filter)
+        if verdict == "not_approved":
+            said = f"release {release_id} is not approved: {say_approval(found)}"
+            raise Conflict("release.not_approved", said)
+        return found
 
     async def roll_back(self, release_id: str, number: int | None, by: ActionBy) -> ReleaseRow:
         """Show what an earlier publication of a release showed, by default the one before (P5).
@@ -289,19 +280,14 @@ class ReleaseActions:
 
     async def clear(self, release_id: str, clearance: str, by: ActionBy) -> ReleaseRow:
         """Set who may read a release once it is published."""
-        if not await self.platforms.clear(release_id, clearance, by):
-            raise NotFound("release.not_found", f"there is no release {release_id!r}")
+        await self.platforms.clear(release_id, clearance, by)
         return await self.find("release_id", release_id, by.platform_filter)
 
     async def delete_asset(self, asset_id: str, deleted: bool, by: ActionBy) -> None:
         """Mark an asset as deleted, or restore it."""
         verdict = await self.platforms.delete_asset(asset_id, deleted, by)
-        if verdict == "missing":
-            raise NotFound("asset.not_found", f"there is no asset {asset_id!r}")
-        if verdict == "shown":
-            raise Conflict("asset.shown", f"a release of asset {asset_id} is published")
-        if verdict == "unresolved":
-            raise Conflict("release.unresolved", f"a release of asset {asset_id} is being processed or reviewed")
+        if verdict in ASSET_REFUSALS:
+            raise ASSET_REFUSALS[verdict](asset_id)
 
     async def save_platform(self, name: str, given: Mapping[str, Json] | None, by: ActionBy) -> Platform:
         """Make, change or (with nothing given) retire a platform."""
@@ -326,31 +312,76 @@ def _needs_approval(order: PlatformOrder, platform: Platform) -> bool:
     return bool(order.approval) or platform.approval != "none"
 
 
-# The errors of the verdicts that refuse an order.
-REFUSALS: Mapping[str, Callable[[Identity], Conflict | NotFound]] = {
+# The errors of the verdicts that refuse an order, a decision, and the deletion of an asset.
+REFUSALS: Mapping[str, Callable[[_Prepared], AnabranchError]] = {
     "taken": lambda _: KeyTaken(),
     "changed": lambda one: Conflict(
-        "platform.changed", f"platform {one.platform} was changed while the order was accepted"
+        "platform.changed", f"platform {one.platform.id} was changed while the order was accepted"
     ),
-    "deleted": lambda one: Conflict("asset.deleted", f"asset {one.asset_id} was deleted"),
+    "deleted": lambda one: Conflict("asset.deleted", f"asset {one.identity.asset_id} was deleted"),
     "unresolved": lambda one: Conflict(
-        "release.unresolved", f"another release of asset {one.asset_id} is processed or reviewed now"
+        "release.unresolved", f"another release of asset {one.identity.asset_id} is processed or reviewed now"
     ),
     "different": lambda one: Conflict(
-        "release.exists", f"release {one.release_id} was submitted before with another source or other options"
+        "release.exists",
+        f"release {one.identity.release_id} was submitted before with another source or other options",
     ),
-    "approved": lambda one: Conflict("release.approved", f"release {one.release_id} is approved"),
-    "processing": lambda one: Conflict("release.processing", f"release {one.release_id} is being processed"),
+    "approved": lambda one: Conflict("release.approved", f"release {one.identity.release_id} is approved"),
+    "processing": lambda one: Conflict("release.processing", f"release {one.identity.release_id} is being processed"),
     "owner": lambda one: NotFound(
-        "catalog.no_collection", f"there is no such collection that platform {one.platform} may publish to"
+        "catalog.no_collection",
+        f"there is no collection {one.parameters['collection']} that platform {one.platform.id} may publish to",
     ),
     "clearance": lambda one: Conflict(
-        "release.clearance", f"release {one.release_id} is readable by fewer people than the order says"
+        "release.clearance", f"release {one.identity.release_id} is readable by fewer people than the order says"
     ),
     "full": lambda one: Conflict(
-        "platform.full", f"platform {one.platform} has as many unresolved releases as it may have"
+        "platform.full",
+        f"platform {one.platform.id} has as many unresolved releases as it may have: {one.platform.max_unresolved}",
     ),
 }
+DECISION_REFUSALS: Mapping[str, Callable[[ReleaseRow, int | None], AnabranchError]] = {
+    "own": lambda one, _: Denied(
+        "release.own",
+        f"{one['submitted_by']} submitted release {one['release_id']}, and another person must approve it",
+    ),
+    "not_completed": lambda one, _: _not_completed(one),
+    "decided": lambda one, _: Conflict(
+        "release.decided", f"release {one['release_id']} can't be decided again: {say_approval(one)}"
+    ),
+    "moved": lambda one, revision: Conflict(
+        "release.moved", f"release {one['release_id']} has revision {one['revision']} by now, not {revision}"
+    ),
+    "deleted": lambda one, _: Conflict(
+        "asset.deleted", f"asset {one['asset_id']} of release {one['release_id']} was deleted"
+    ),
+}
+ASSET_REFUSALS: Mapping[str, Callable[[str], AnabranchError]] = {
+    "missing": lambda asset: NotFound("asset.not_found", f"there is no asset {asset!r}"),
+    "shown": lambda asset: Conflict("asset.shown", f"a release of asset {asset} is published"),
+    "unresolved": lambda asset: Conflict(
+        "release.unresolved", f"a release of asset {asset} is being processed or reviewed"
+    ),
+}
+
+
+def say_approval(row: ReleaseRow) -> str:
+    """What became of the approval of a release, as a clause: how, by whom and when it was decided."""
+    status = row["approval_status"]
+    if status == "pending_review":
+        return "it waits for a review" if row["processing_status"] == "completed" else "it is not processed"
+    when = f"on {datetime.fromisoformat(row['decided_at']).astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+    return f"its review expired {when}" if status == "expired" else f"it was {status} by {row['decided_by']} {when}"
+
+
+def _not_completed(row: ReleaseRow) -> Conflict:
+    name = f"release {row['release_id']}"
+    if row["processing_status"] != "failed":
+        return Conflict("release.not_completed", f"{name} is not processed: job {str(row['job_id'])[:12]} goes on")
+    remedy = (
+        f"See why with `anabranch releases show`; `anabranch releases resubmit {row['release_id']}` submits it again."
+    )
+    return Conflict("release.not_completed", f"the processing of {name} failed", remedy=remedy)
 
 
 def _accepted(prepared: _Prepared, done: SubmittedRelease) -> Accepted:
@@ -365,33 +396,49 @@ def _accepted(prepared: _Prepared, done: SubmittedRelease) -> Accepted:
     )  # fmt: skip
 
 
-def build_release(row: ReleaseRow, progress: float | None = None) -> Release:
-    """A release as it is shown; links to what readers see only while it is published (P6)."""
-    links: dict[str, str] = {"status": f"/api/platform/status/{row['release_id']}"}
-    artifacts = row["artifacts"] or []
-    if row["job_id"]:
-        links["job"] = f"/api/jobs/status/{row['job_id']}"
-    if row["number"] is not None:
-        collection, item = quote(row["collection"], safe=""), row["item_id"]
-        links["item"] = f"/stac/collections/{collection}/items/{item}"
-        links["history"] = f"/api/items/{collection}/{item}/publications"
-        links["latest"] = f"/api/platform/assets/{row['asset_id']}/latest"
-        if row["data_type"] == "raster":
-            links["tiles"] = f"/raster/collections/{collection}/items/{item}/WebMercatorQuad/tilejson.json"
-        else:
-            links["features"] = f"/features/collections/{name_table(item)}"
-        if row["shown_revision"] == row["revision"]:
-            artifacts = [_add_url(artifact, f"/files/current/{collection}/{item}") for artifact in artifacts]
-    return read(Release, {**row, "artifacts": artifacts, "progress": progress, "links": links})
+@contextmanager
+def _collect(wrong: list[InputError]) -> Iterator[None]:
+    try:
+        yield
+    except InputError as error:
+        wrong.append(error)
 
 
-def _add_url(artifact: Mapping[str, Any], folder: str) -> Mapping[str, Any]:  # of a ReleaseRow
-    return artifact if artifact["kind"] == "table" else {**artifact, "url": f"{folder}/{quote(artifact['name'])}"}
+def _choose_workflow(order: PlatformOrder, platform: Platform) -> tuple[str, str]:
+    """The type of the order's data, and the workflow that the platform has for it."""
+    data_type = order.data_type or _data_type(order.source)
+    workflow = platform.workflows.get(data_type or "")
+    if data_type is None or workflow is None:
+        known = ", ".join(platform.workflows)
+        said = f"platform {platform.id} takes {known}, and {order.source} is {data_type or 'of no known type'}"
+        raise InputError("platform.data_type", said)
+    return data_type, workflow
 
 
-def _require_gate(workflow: str, inputs: Container[str]) -> None:
-    if "approval" not in inputs:
-        said = f"the platform asks for approval, and workflow {workflow} has no input `approval`"
+def _refuse_decided(options: Iterable[str]) -> None:
+    if taken := sorted(DECIDED_INPUTS.intersection(options)):
+        raise InputError("platform.options", f"the options of an order can't have {', '.join(taken)}")
+
+
+def _give(
+    order: PlatformOrder, data_type: str, identity: Identity, inputs: Container[str], *, needs_approval: bool
+) -> JsonObject:
+    """The inputs of the workflow: the order's options, and what the release decides."""
+    decided: JsonObject = {
+        "source": order.source,
+        "item_id": identity.item_id,
+        "table": identity.table,
+        "title": order.title,
+        "approval": needs_approval,
+    }
+    mine = {name: value for name, value in decided.items() if name in inputs and value is not None}
+    options = {name: value for name, value in order.options.items() if name not in DECIDED_INPUTS}
+    return {"collection": f"{order.platform}-{data_type}", **options, **mine}
+
+
+def _require_gate(workflow: str, inputs: Container[str], *, needs_approval: bool) -> None:
+    if needs_approval and "approval" not in inputs:
+        said = f"an approval is asked for, and workflow {workflow} has no input `approval`"
         raise InputError("platform.no_gate", said)
 
 

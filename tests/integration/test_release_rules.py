@@ -1,6 +1,7 @@
 """What a release shows is decided by its revisions: not by other jobs, retries, signals, options or purges."""
 
 import asyncio
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,10 @@ import psycopg
 import pytest
 
 from anabranch.canonical import Json
+from anabranch.codes import code_of
 from anabranch.engine.model import JobState
 from anabranch.engine.submitting.submission import Order
-from anabranch.errors import Conflict, InputError, NotFound
+from anabranch.errors import AnabranchError, Conflict, InputError, NotFound
 from anabranch.item_actions import ItemAction
 from anabranch.job_control import RetryChoice
 from tests.support.rasters import hills, make_raster
@@ -38,10 +40,14 @@ async def actions(stack: Stack, limit: int) -> list[str]:
     return [line.action for line in await stack.gateway.releases.platforms.audit("ddh", limit=limit)]
 
 
-async def refused(doing: Any) -> str:  # an awaitable
-    with pytest.raises(Conflict) as error:
+async def error_of(doing: Any) -> AnabranchError:  # an awaitable
+    with pytest.raises(AnabranchError) as caught:
         await doing
-    return error.value.code
+    return caught.value
+
+
+async def refused(doing: Any) -> str:  # an awaitable
+    return (await error_of(doing)).code
 
 
 async def test_p6_no_other_job_publishes_an_item_of_a_release(stack: Stack, catalog_url: str) -> None:
@@ -288,7 +294,7 @@ async def test_s1_no_platform_takes_the_collection_of_another_in_advance(stack: 
     await releases.save_platform("globex", policy(approval="none", sources=["bronze://ddh"]), ADMIN)
     other = replace(ANN, platform_filter="globex", actor="globex/g (k9)")
     foreign = order(options={"collection": "ddh-raster"}).model_copy(update={"platform": "globex"})
-    with pytest.raises(NotFound, match="no such collection that platform globex may publish to"):
+    with pytest.raises(NotFound, match="there is no collection ddh-raster that platform globex may publish to"):
         await releases.submit(foreign, other)
     plain = Order(
         "process_raster", {"source": "bronze://ddh/a.tif", "collection": "ddh-raster"},
@@ -321,3 +327,48 @@ async def test_p9_who_orders_what_is_published_hears_that_it_is(stack: Stack, ca
     assert (await stack.gateway.releases.submit(said, BEN)).verdict == "same"
     query = "select m.event from app.webhook_deliveries d join app.webhook_messages m on m.id = d.message order by d.id"
     assert [one["event"] for one in rows(catalog_url, query)] == ["release.approved", "release.published"]
+
+
+async def test_o6_errors_say_what_stands_against_a_decision_and_what_to_do(stack: Stack) -> None:
+    releases = stack.gateway.releases
+    made = await processed(stack)
+    name = f"release {made.release_id}"
+    early = await error_of(releases.revoke(made.release_id, BEN))
+    assert early.message == f"{name} is not approved: it waits for a review"
+    await releases.decide(made.release_id, False, BEN)
+    await stack.wait(str(made.job_id))
+    by = r"it was rejected by ddh/ben \(k2\) on 20\d\d-\d\d-\d\d \d\d:\d\d:\d\d UTC"
+    again = await error_of(releases.decide(made.release_id, True, BEN))
+    assert re.fullmatch(f"{name} can't be decided again: {by}", again.message)
+    assert re.fullmatch(
+        f"{name} is not approved: {by}", (await error_of(releases.revoke(made.release_id, BEN))).message
+    )
+
+    second = await processed(stack)
+    await stack.gateway.controls.cancel(str(second.job_id), "no", "ann")
+    failed = await error_of(releases.decide(made.release_id, True, BEN))
+    assert (failed.code, failed.message) == ("release.not_completed", f"the processing of {name} failed")
+    assert f"`anabranch releases resubmit {made.release_id}`" in failed.remedy
+
+
+async def test_o6_an_asset_that_is_shown_says_what_to_revoke(stack: Stack) -> None:
+    made = await approved(stack)
+    shown = await error_of(stack.gateway.releases.delete_asset(made.asset_id, True, BEN))
+    assert (shown.code, "anabranch releases revoke" in code_of(shown).remedy) == ("asset.shown", True)
+
+
+async def test_o6_a_revoke_that_comes_second_names_what_came_first(
+    stack: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    releases = stack.gateway.releases
+    made = await approved(stack)
+    withdraw = stack.gateway.publishing.withdraw
+
+    async def revoked_before(*given: Any) -> None:
+        monkeypatch.undo()
+        await releases.revoke(made.release_id, ANN)
+        await withdraw(*given)
+
+    monkeypatch.setattr(stack.gateway.publishing, "withdraw", revoked_before)
+    late = await error_of(releases.revoke(made.release_id, BEN))
+    assert "it was revoked by ddh/ann (k1) on" in late.message

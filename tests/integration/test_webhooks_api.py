@@ -41,6 +41,7 @@ nodes:
   hold: {type: gate, answer: {approved: {type: boolean, required: true}, why: {type: string}}}
 """
 ACME = {"title": "Acme", "required_refs": ["id"], "version_ref": "version", "workflows": {"raster": "ordered"}}
+DDH = {**ACME, "title": "Data hub", "required_refs": ["dataset_id", "resource_id"], "version_ref": "version_id"}
 
 
 class Served:
@@ -336,10 +337,33 @@ async def test_scopes_and_platforms_are_kept_apart(database_url: str, tmp_path: 
         await served.call("POST", "/api/webhooks", 201, json=theirs, headers=given["admin"])
 
 
+async def test_s5_readers_see_no_values_of_the_query_of_an_endpoint(database_url: str, tmp_path: Path) -> None:
+    async with open_keys(database_url) as keys:
+        reader, operator = [
+            {"Authorization": f"Bearer {(await keys.make(KeyRequest('ci', scope, 'acme'), 'test'))[1].text}"}
+            for scope in (Scope.READ, Scope.OPERATE)
+        ]
+    async with serve(tmp_path, database_url, auth="keys") as served:
+        body = {"url": "http://127.0.0.1:9/hook?token=hunter2&hunter3"}
+        made = await served.call("POST", "/api/webhooks", 201, json=body, headers=operator)
+        sent = await served.call("POST", f"/api/webhooks/{made['id']}/test", 202, headers=operator)
+        deliveries = "/api/webhooks/deliveries"
+        for path in ("/api/webhooks", f"/api/webhooks/{made['id']}", deliveries, f"{deliveries}/{sent['id']}"):
+            shown, hidden = [await served.call("GET", path, headers=key) for key in (operator, reader)]
+            assert "token=hunter2&hunter3" in json.dumps(shown), path
+            assert "hook?token=…&…" in json.dumps(hidden, ensure_ascii=False), path
+
+
 @pytest.fixture
 async def acme(served: Served) -> Served:
     await served.call("PUT", "/api/platforms/acme", json=ACME)
     return served
+
+
+async def test_p7_the_job_of_an_order_says_what_its_submitter_may_do(acme: Served) -> None:
+    made = await acme.order()
+    events = (await acme.call("GET", f"/api/jobs/{made['job_id']}/events"))["items"]
+    assert (events[0]["by"], events[0]["data"]["scope"]) == ("local", "admin")
 
 
 async def test_p9_an_order_calls_back_for_what_happens_to_its_release(acme: Served, receiver: Receiver) -> None:
@@ -419,15 +443,17 @@ async def test_p9_every_submitter_of_the_same_order_is_called_and_none_twice(acm
         ({"callback_url": "ftp://a.example/", "options": {"n": 0, "m": 1}},
          {"body.callback_url", "parameters.n", "parameters.m"}),
         ({"callback_url": "http://10.0.0.1/", "refs": {}}, {"body.callback_url", "body.refs"}),
+        ({"refs": {}, "options": {"n": 0, "m": 1, "item_id": "x"}},
+         {"body.refs", "body.options", "parameters.n", "parameters.m"}),
+        ({"refs": {}, "source": "bronze://in/a.unknown", "options": {"item_id": "x"}, "callback_url": "ftp://a.example/"},
+         {"body.refs", "body.data_type", "body.options", "body.callback_url"}),
         ({"callback_url": "https://a.example/", "callback_secret": "short"}, {"body.callback_secret"}),
         ({"callback_secret": SECRET}, {"body"}),
         ({"callback_url": "https://a.example/", "options": {"webhook_url": "https://b.example/"}},
          {"body.callback_url"}),
     ],
 )  # fmt: skip
-async def test_an_order_whose_callback_can_not_be_called_is_refused_with_all_mistakes(
-    acme: Served, given: dict[str, Any], where: set[str]
-) -> None:
+async def test_an_order_is_refused_with_all_mistakes(acme: Served, given: dict[str, Any], where: set[str]) -> None:
     for path in ("/api/platform/submit", "/api/platform/submit?dry_run=true", "/api/platform/submit_dag"):
         refused = await acme.order(422, path, **given)
         assert {mistake["where"] for mistake in refused["errors"]} == where
@@ -435,10 +461,19 @@ async def test_an_order_whose_callback_can_not_be_called_is_refused_with_all_mis
     assert not (await acme.call("GET", "/api/platform/requests"))["items"]
 
 
+async def test_an_order_in_a_partner_s_own_shape_is_refused_with_all_mistakes(acme: Served) -> None:
+    await acme.call("PUT", "/api/platforms/ddh", json=DDH)
+    body = {"dataset_id": 1, "resource_id": "a\u200b", "file_name": "in/a.tif", "callback_url": "ftp://a.example/"}
+    given = {**body, "processing_options": {"n": 0, "item_id": "x"}}
+    errors = (await acme.call("POST", "/api/platform/ddh/submit", 422, json=given))["errors"]
+    said = {mistake["where"]: mistake["detail"] for mistake in errors}
+    assert said.keys() == {"body.refs", "body.options", "parameters.n", "body.callback_url"}
+    assert "The references of platform ddh are dataset_id, resource_id, version_id" in said["body.refs"]
+
+
 async def test_partners_own_shapes_and_the_seeds_names_are_callbacks_too(acme: Served, receiver: Receiver) -> None:
     """And the hosts that the platform allows are its own."""
-    policy = {"title": "Data hub", "required_refs": ["dataset_id", "resource_id"], "version_ref": "version_id"}
-    await acme.call("PUT", "/api/platforms/ddh", json={**policy, "workflows": {"raster": "ordered"}})
+    await acme.call("PUT", "/api/platforms/ddh", json=DDH)
     body = {"dataset_id": 1, "resource_id": "a", "file_name": "in/a.tif"}
     webhook = {"webhook_url": receiver.url("/ddh"), "webhook_secret": SECRET, "webhook_retry_count": 3}
     made = await acme.call("POST", "/api/platform/ddh/submit", 202, json={**body, **webhook})

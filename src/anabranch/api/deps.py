@@ -63,6 +63,11 @@ class Caller:
         return self.principal.platform
 
     @property
+    def scope(self) -> Scope:
+        """What the caller may do."""
+        return self.principal.scope
+
+    @property
     def visible_platform(self) -> str | None:
         """The platform whose rows the caller may see; None: all."""
         return self.principal.visible_platform

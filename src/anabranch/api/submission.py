@@ -60,6 +60,7 @@ async def submit_wanted(
         by=caller.name,
         labels=wanted.labels,
         callbacks=await seal_callbacks(gateway, caller.platform, wanted.callbacks),
+        by_scope=caller.scope,
     )
     submitted = await accept_job(gateway, limits, caller.principal, order)
     # As it is: the framework would check and copy it once more, and this is the busiest route.

@@ -22,7 +22,7 @@ class Platform(Answer):
     workflows: Mapping[str, str]
     """The workflow for each type of data."""
     approval: str
-    """none, one_approver, or other_approver: another than the submitter."""
+    """none, one_approver, or other_approver: another than the submitter, by the names of their keys."""
     callback_hosts: tuple[str, ...]
     max_unresolved: int | None
     retired: bool

@@ -68,4 +68,6 @@ class InvalidOrder(InputError):
 
     def __init__(self, errors: Sequence[InputError]) -> None:
         super().__init__("request.invalid", "; ".join(error.message for error in errors))
-        self.errors = tuple(errors)
+        self.errors: tuple[InputError, ...] = tuple(
+            one for error in errors for one in (error.errors if isinstance(error, InvalidOrder) else (error,))
+        )

@@ -15,6 +15,7 @@ from anabranch.api.callbacks import move_order_callback
 from anabranch.api.deps import CurrentCaller, CurrentGateway, CurrentLimits, CurrentReads, GivenKey, needs
 from anabranch.api.openapi.declare import BODY_CODES, SUBMIT_CODES, Responses, body, keyed, problems
 from anabranch.api.paths import PlatformId
+from anabranch.api.platform.build import build_release
 from anabranch.api.platform.callers import act_as, platform_filter
 from anabranch.api.platform.requests import AnyId, DryRunQuery, ReleaseId, RequestsQuery
 from anabranch.api.requests.body import JsonBody, check_body
@@ -25,7 +26,7 @@ from anabranch.contract.platform import Accepted, Release, WorkOrder
 from anabranch.errors import NotFound
 from anabranch.platform.orders import InvalidOrder, PlatformOrder
 from anabranch.platform.translators import find_translator
-from anabranch.release_actions import ReleaseRow, RequestKey, Subject, build_release
+from anabranch.release_actions import ReleaseRow, RequestKey, Subject
 
 __all__ = ["router"]
 
@@ -52,6 +53,7 @@ ACCEPTED: Responses = {200: {"model": Accepted, "description": "A dry run, or an
 PLACES = {
     "platform.references": "body.refs",
     "platform.data_type": "body.data_type",
+    "platform.options": "body.options",
     "platform.no_gate": "body.approval",
     "outbound.url": "body.callback_url",
 }
@@ -77,7 +79,7 @@ class OrderCall:
                 mistake
                 for one in error.errors
                 for mistake in list_mistakes(one)
-                or [Mistake(where=PLACES.get(one.code, "body"), detail=one.message)]
+                or [Mistake(where=PLACES.get(one.code, "body"), detail=f"{one.message}. {one.remedy}".rstrip(". "))]
             ]) from error  # fmt: skip
         if dry_run or accepted.verdict == "same":
             self.response.status_code = 200

@@ -9,13 +9,13 @@ from anabranch.api.answers.build import build_page
 from anabranch.api.deps import CurrentCaller, CurrentGateway, needs
 from anabranch.api.openapi.declare import problems, takes
 from anabranch.api.paths import PlatformId
+from anabranch.api.platform.build import build_release
 from anabranch.api.platform.callers import act_as, platform_filter
 from anabranch.api.platform.requests import AssetId, AuditQuery, PlatformRequest, ReasonRequest
 from anabranch.api.requests.body import JsonBody, check_body
 from anabranch.contract.answer import Page
 from anabranch.contract.platform import AuditEntry, Platform, Release
 from anabranch.errors import NotFound
-from anabranch.release_actions import build_release
 
 __all__ = ["router"]
 

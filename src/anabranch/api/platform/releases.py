@@ -9,6 +9,7 @@ from anabranch.access import Scope
 from anabranch.api.answers.build import build_page
 from anabranch.api.deps import CurrentCaller, CurrentGateway, needs
 from anabranch.api.openapi.declare import BODY_CODES, problems, takes
+from anabranch.api.platform.build import build_release
 from anabranch.api.platform.callers import act_as, platform_filter
 from anabranch.api.platform.requests import (
     BatchRequest,
@@ -27,7 +28,6 @@ from anabranch.contract.answer import Page
 from anabranch.contract.platform import Decision, Release
 from anabranch.errors import AnabranchError
 from anabranch.platform.action_by import ActionBy
-from anabranch.release_actions import build_release
 
 __all__ = ["router"]
 

@@ -35,7 +35,7 @@ begin
         when _v.approval_status <> 'pending_review' then 'decided'
         when _v.processing_status <> 'completed' then 'not_completed'
         when _approved and _v.deleted_at is not null then 'deleted'
-        when _approved and _v.approval = 'other_approver' and _v.submitted_by = _actor then 'own'
+        when _approved and _v.approval = 'other_approver' and app.is_same_person(_v.submitted_by, _actor) then 'own'
         else 'done' end;
     if verdict = 'done' then
         perform set_config('anabranch.deciding', _v.job_id, true);
