@@ -20,7 +20,8 @@ begin
                                          approval app.approval_policy, callback_hosts text[], max_unresolved integer,
                                          sources text[])
         on conflict (id) do update
-           set title = excluded.title, optional_refs = excluded.optional_refs, workflows = excluded.workflows,
+           set title = excluded.title, required_refs = excluded.required_refs, version_ref = excluded.version_ref,
+               optional_refs = excluded.optional_refs, workflows = excluded.workflows,
                approval = excluded.approval, callback_hosts = excluded.callback_hosts,
                max_unresolved = excluded.max_unresolved,
                sources = case when jsonb_typeof(_given -> 'sources') = 'array' then excluded.sources else p.sources end,
