@@ -258,25 +258,40 @@ class ReleaseActions:
         reason = _require_reason(by)
         found = await self.find("release_id", release_id, by.platform_filter)
 
-        def begin(connection: Any) -> Sequence[str]:  # psycopg's
+        def begin(connection: Any) -> Sequence[ItemAction]:  # psycopg's
             verdict, shown = revoke(connection, release_id, by)
             if verdict != "done":
                 raise Conflict("release.not_approved", f"release {release_id} is {found['approval_status']}")
-            return shown
+            return [ItemAction("withdraw", *_split(key), by.actor, reason) for key in shown]
 
-        await self._items.withdraw(begin, by.actor, reason)
+        await self._items.act_together(begin)
         return await self.find("release_id", release_id, by.platform_filter)
 
     async def roll_back(self, release_id: str, number: int | None, by: ActionBy) -> ReleaseRow:
-        """Show what an earlier publication of a release showed, by default the one before (P5).
+        """Show an earlier revision of a release in all of its items, by default the one that was shown before (P5).
 
-        That is the one before what was shown when it was asked for: a Conflict if another has acted since.
+        `number` names a publication of its first item. A Conflict if another has acted since what was shown when it
+        was asked for.
         """
         reason = _require_reason(by)
-        found = await self.find("release_id", release_id, by.platform_filter)
-        collection, item = found["collection"], found["item_id"]
-        wanted = ItemAction("rollback", collection, item, by.actor, reason, by.owner, number, found["number"])
-        await self._items.act(wanted, lambda connection: correlate(connection, by))
+        await self.find("release_id", release_id, by.platform_filter)
+        planned = await self.platforms.plan_rollback(by.platform_filter, release_id, number)
+        if not planned:
+            raise NotFound("publication.not_found", f"release {release_id} has shown no other revision")
+        for one in planned:
+            if one["source"]:
+                await self._items.require_versions(str(one["source"]))
+
+        def begin(connection: Any) -> Sequence[ItemAction]:  # psycopg's
+            correlate(connection, by)
+            return [
+                ItemAction(
+                    one["action"], *_split(one["key"]), by.actor, reason, by.owner, one["number"], one["expected"]
+                )
+                for one in planned
+            ]
+
+        await self._items.act_together(begin)
         return await self.find("release_id", release_id, by.platform_filter)
 
     async def clear(self, release_id: str, clearance: str, by: ActionBy) -> ReleaseRow:
@@ -376,6 +391,11 @@ def build_release(row: ReleaseRow, progress: float | None = None) -> Release:
 
 def _add_url(artifact: Mapping[str, Any], folder: str) -> Mapping[str, Any]:  # of a ReleaseRow
     return artifact if artifact["kind"] == "table" else {**artifact, "url": f"{folder}/{quote(artifact['name'])}"}
+
+
+def _split(key: str) -> tuple[str, str]:
+    collection, item = key.split("/", 1)
+    return collection, item
 
 
 def _require_gate(workflow: str, inputs: Container[str]) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from anabranch.errors import Conflict, NotFound
 from anabranch.item_actions import ItemAction
 from tests.support.data_hub import make_policy
 from tests.support.releases import ADMIN, ANN, BEN, approved, bronze, processed, rows, show, stack
@@ -72,6 +73,71 @@ async def test_p5_the_publication_and_the_withdrawals_are_one_transaction(stack:
     found = rows(catalog_url, second)
     assert sorted(row["action"] for row in found) == ["replace", "replace", "withdraw"]
     assert len({row["made_in"] for row in found}) == 1
+
+
+@pytest.mark.usefixtures("layers")
+async def test_p5_a_rollback_shows_all_items_of_the_revision_before_and_no_other(
+    stack: Stack, catalog_url: str
+) -> None:
+    releases = stack.gateway.releases
+    made = await publish(stack, "abc.gpkg", "ab.gpkg", "cd.gpkg")
+    assert shown(catalog_url) == {"c": 3, "d": 3}
+
+    back = await releases.roll_back(made.release_id, None, BEN)
+    assert shown(catalog_url) == {"a": 2, "b": 2}
+    assert (back["number"], back["shown_revision"]) == (4, 2)
+    await releases.roll_back(made.release_id, None, BEN)
+    assert shown(catalog_url) == {"c": 3, "d": 3}
+
+    await releases.roll_back(made.release_id, None, BEN)
+    await releases.roll_back(made.release_id, 1, BEN)
+    assert shown(catalog_url) == {"a": 1, "b": 1, "c": 1}
+    with pytest.raises(Conflict) as same:
+        await releases.roll_back(made.release_id, 1, BEN)
+    assert same.value.code == "publication.same"
+    with pytest.raises(NotFound, match="number 99"):
+        await releases.roll_back(made.release_id, 99, BEN)
+    actions = [line.action for line in await releases.platforms.audit("ddh", limit=100)]
+    assert "release.withdrawn" not in actions  # something of it was always shown
+
+
+@pytest.mark.usefixtures("layers")
+async def test_p5_a_rollback_shows_what_the_revision_showed_last(stack: Stack, catalog_url: str) -> None:
+    """With its exports, which child jobs have published after it, and also when its jobs were purged."""
+    made = await publish(stack, "ab.gpkg", "abc.gpkg", options={"exports": ["csv"]})
+    assert shown(catalog_url) == {"a": 2, "b": 2, "c": 2}
+    with psycopg.connect(catalog_url, autocommit=True) as connection:
+        connection.execute("select app.purge(interval '-1 second', 0, 1000, 1000, 100000)")
+    await stack.gateway.releases.roll_back(made.release_id, None, BEN)
+    assert shown(catalog_url) == {"a": 1, "b": 1}
+    files = """select count(*) as n from app.publication_keys k join app.publications p on p.id = k.current
+                 join app.published_files f on f.publication = p.source
+                where p.action <> 'withdraw' and f.name like '%.csv'"""
+    assert rows(catalog_url, files) == [{"n": 2}]
+
+
+@pytest.mark.usefixtures("layers")
+async def test_p5_a_release_without_another_revision_is_not_rolled_back(stack: Stack, catalog_url: str) -> None:
+    releases = stack.gateway.releases
+    made = await processed(stack, source="ab.gpkg")
+    for _ in range(2):
+        with pytest.raises(NotFound) as missing:
+            await releases.roll_back(made.release_id, None, BEN)
+        assert missing.value.code == "publication.not_found"
+        if not shown(catalog_url):
+            await releases.decide(made.release_id, True, BEN)
+            await stack.wait(str(made.job_id))
+
+
+@pytest.mark.usefixtures("layers")
+async def test_p5_a_rollback_that_one_item_can_not_follow_changes_none(stack: Stack, catalog_url: str) -> None:
+    made = await publish(stack, "abc.gpkg", "ab.gpkg")
+    with psycopg.connect(catalog_url, autocommit=True) as connection:  # what was withdrawn is kept for no time at all
+        connection.execute("select app.expire_publications('1 year', '-1 second', 100)")
+    with pytest.raises(Conflict) as expired:
+        await stack.gateway.releases.roll_back(made.release_id, None, BEN)
+    assert expired.value.code == "publication.expired"
+    assert shown(catalog_url) == {"a": 2, "b": 2}
 
 
 @pytest.mark.usefixtures("layers")

@@ -115,10 +115,12 @@ def revoke(release: ReleaseName, reason: Reason, json: Json = False) -> None:
 def rollback(
     release: ReleaseName,
     reason: Reason,
-    number: Annotated[int | None, typer.Option(help="The number of a publication; without it, the one before.")] = None,
+    number: Annotated[
+        int | None, typer.Option(help="The number of a publication of its first item; without it, the revision before.")
+    ] = None,
     json: Json = False,
 ) -> None:
-    """Show what an earlier publication of a release showed."""
+    """Show an earlier revision of a release."""
     with connect() as client:
         _print(client.platform.rollback(release, reason, number=number), json=json)
 
