@@ -8,6 +8,7 @@ import pytest
 
 from anabranch.errors import Conflict, NotFound
 from anabranch.item_actions import ItemAction
+from anabranch.release_actions import build_release
 from tests.support.data_hub import make_policy
 from tests.support.releases import ADMIN, ANN, BEN, approved, bronze, processed, rows, show, stack
 from tests.support.stack import Stack
@@ -152,3 +153,29 @@ async def test_p5_where_one_layer_can_not_be_published_none_is(stack: Stack, cat
     found = await show(stack, made.release_id)
     assert (found["processing_status"], found["shown_revision"]) == ("failed", 1)
     assert shown(catalog_url) == {"a": 1, "b": 1}
+
+
+@pytest.mark.usefixtures("layers")
+async def test_a_release_of_several_items_lists_them_with_their_links(stack: Stack, catalog_url: str) -> None:
+    made = await publish(stack, "ab.gpkg")
+    release = build_release(await show(stack, made.release_id))
+    ids = [row["item"] for row in rows(catalog_url, SHOWN)]
+    assert [(one.collection, one.id, one.number) for one in release.items] == [("ddh-vector", one, 1) for one in ids]
+    assert [one.links["features"] for one in release.items] == [f"/features/collections/{one}" for one in ids]
+    assert release.links.keys() == {"status", "job", "latest"}
+    urls = {one["url"] for one in release.artifacts if "url" in one}
+    assert urls == {f"/files/current/ddh-vector/{one}/report.json" for one in ids}
+
+    await stack.gateway.releases.revoke(made.release_id, BEN)
+    assert build_release(await show(stack, made.release_id)).items == ()
+
+
+@pytest.mark.usefixtures("layers")
+async def test_a_release_of_one_layer_links_its_item(stack: Stack) -> None:
+    made = await publish(stack, "b.gpkg")
+    row = await show(stack, made.release_id)
+    release = build_release(row)
+    (item,) = release.items
+    assert item.id == row["item_id"]
+    assert release.links == {**item.links, **{name: release.links[name] for name in ("status", "job", "latest")}}
+    assert item.links.keys() == {"item", "history", "features"}

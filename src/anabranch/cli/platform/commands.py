@@ -210,8 +210,9 @@ def _print(release: Release, *, json: bool) -> None:
     shown = "nothing is published" if release.number is None else f"publication {release.number} is published"
     said = f"release {release.release_id} revision {release.revision}: processing {release.processing_status}, "
     print_result(release, f"{said}{release.approval_status}; {shown}", json=json)
-    if not json and release.number is not None:
-        print_line(f"item {release.links['item']}")
+    if not json:
+        for item in release.items:
+            print_line(f"item {item.links['item']}")
 
 
 def _print_releases(found: list[Release], *, json: bool) -> None:
