@@ -254,12 +254,12 @@ class ReleaseActions:
         await self.find("release_id", release_id, by.platform_filter)  # before the catalog is locked
         verdict = ""
 
-        def begin(connection: Any) -> Sequence[str]:  # psycopg's
+        def begin(connection: Any) -> Sequence[ItemAction]:  # psycopg's
             nonlocal verdict
             verdict, shown = revoke(connection, release_id, by)
-            return shown or ()
+            return [ItemAction("withdraw", *_split(key), by.actor, reason) for key in shown or ()]
 
-        await self._items.withdraw(begin, by.actor, reason)
+        await self._items.act_together(begin)
         found = await self.find("release_id", release_id, by.platform_filter)
         if verdict == "not_approved":
             said = f"release {release_id} is not approved: {say_approval(found)}"
@@ -267,15 +267,30 @@ class ReleaseActions:
         return found
 
     async def roll_back(self, release_id: str, number: int | None, by: ActionBy) -> ReleaseRow:
-        """Show what an earlier publication of a release showed, by default the one before (P5).
+        """Show an earlier revision of a release in all of its items, by default the one that was shown before (P5).
 
-        That is the one before what was shown when it was asked for: a Conflict if another has acted since.
+        `number` names a publication of its first item. A Conflict if another has acted since what was shown when it
+        was asked for.
         """
         reason = _require_reason(by)
-        found = await self.find("release_id", release_id, by.platform_filter)
-        collection, item = found["collection"], found["item_id"]
-        wanted = ItemAction("rollback", collection, item, by.actor, reason, by.owner, number, found["number"])
-        await self._items.act(wanted, lambda connection: correlate(connection, by))
+        await self.find("release_id", release_id, by.platform_filter)
+        planned = await self.platforms.plan_rollback(by.platform_filter, release_id, number)
+        if not planned:
+            raise NotFound("publication.not_found", f"release {release_id} has shown no other revision")
+        for one in planned:
+            if one["source"]:
+                await self._items.require_versions(str(one["source"]))
+
+        def begin(connection: Any) -> Sequence[ItemAction]:  # psycopg's
+            correlate(connection, by)
+            return [
+                ItemAction(
+                    one["action"], *_split(one["key"]), by.actor, reason, by.owner, one["number"], one["expected"]
+                )
+                for one in planned
+            ]
+
+        await self._items.act_together(begin)
         return await self.find("release_id", release_id, by.platform_filter)
 
     async def clear(self, release_id: str, clearance: str, by: ActionBy) -> ReleaseRow:
@@ -413,6 +428,11 @@ def _choose_workflow(order: PlatformOrder, platform: Platform) -> tuple[str, str
         said = f"platform {platform.id} takes {known}, and {order.source} is {data_type or 'of no known type'}"
         raise InputError("platform.data_type", said)
     return data_type, workflow
+
+
+def _split(key: str) -> tuple[str, str]:
+    collection, item = key.split("/", 1)
+    return collection, item
 
 
 def _refuse_decided(options: Iterable[str]) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -18,14 +18,14 @@ from anabranch.adapters.postgres.connect import Role, connect
 from anabranch.adapters.postgres.store.invariants import examine
 from anabranch.contract.platform import Accepted
 from anabranch.engine.model import JobState
-from anabranch.errors import AnabranchError, Conflict
+from anabranch.errors import AnabranchError, Conflict, Denied
 from anabranch.gateway import Gateway
 from anabranch.item_actions import ItemAction
 from anabranch.job_control import RetryChoice
 from anabranch.platform.action_by import ALL_PLATFORMS, ActionBy
 from anabranch.platform.notifications.ports import EndpointChange
 from anabranch.platform.orders import PlatformOrder
-from anabranch.plugins.stac.catalog import By, Publication, ensure_collection, publish
+from anabranch.plugins.stac.catalog import By, Publication, act, ensure_collection, publish
 from anabranch.plugins.stac.collection import CollectionFacts
 from anabranch.plugins.stac.item import Origin, build_item, find_outputs
 from anabranch.settings import Settings
@@ -92,17 +92,18 @@ class Hub:
                 await asyncio.sleep(0.01)
         return accepted
 
-    async def publish(self, accepted: Accepted) -> None:
-        """What the task of an approved revision does."""
-        await asyncio.to_thread(self._publish, accepted)
+    async def publish(self, accepted: Accepted, *layers: str) -> None:
+        """What the task of an approved revision does; an item for each layer, where there are some."""
+        await asyncio.to_thread(self._publish, accepted, layers or ("",))
 
-    def _publish(self, accepted: Accepted) -> None:
+    def _publish(self, accepted: Accepted, layers: Sequence[str]) -> None:
         job_id = str(accepted.job_id)
         ensure_collection(self.handler, CollectionFacts(id=COLLECTION), By(job_id))
-        item = str(accepted.parameters["item_id"])
-        facts = raster_item(item, title=f"revision {accepted.revision}")
-        document = build_item(COLLECTION, facts, Origin(job_id), "0.1.0")
-        publish(self.handler, COLLECTION, job_id, [Publication(document, find_outputs(facts))])
+        made = []
+        for layer in layers:
+            facts = raster_item(f"{accepted.parameters['item_id']}{layer}", title=f"revision {accepted.revision}")
+            made.append(Publication(build_item(COLLECTION, facts, Origin(job_id), "0.1.0"), find_outputs(facts)))
+        publish(self.handler, COLLECTION, job_id, made)
 
     async def make(self, dataset: int, revisions: int, *, waiting: bool = False) -> list[Accepted]:
         """A release with so many published revisions, and one more that waits for its review."""
@@ -160,6 +161,14 @@ def rolling_back(release_id: str, number: int | None = None) -> Act:
 
 def revoking(release_id: str) -> Act:
     return lambda gateway, by: gateway.releases.revoke(release_id, by)
+
+
+def clearing(release_id: str) -> Act:
+    return lambda gateway, by: gateway.releases.clear(release_id, "internal", by)
+
+
+def publishing(hub: Hub, accepted: Accepted, *layers: str) -> Act:
+    return lambda gateway, by: hub.publish(accepted, *layers)
 
 
 @asynccontextmanager
@@ -397,3 +406,20 @@ async def test_p9_what_is_said_of_a_release_never_goes_back(hub: Hub) -> None:
             " from app.webhook_deliveries d join app.webhook_messages m on m.id = d.message order by d.id"
         ).fetchall()
     assert heard == [("release.cleared", "pending_review"), ("release.approved", "approved")]
+
+
+async def test_p5_a_clearance_against_a_publication_that_withdraws_an_item_waits_for_it(hub: Hub) -> None:
+    """All items of a release are locked before the first one moves."""
+    for dataset in range(3):
+        made = await hub.submit(dataset)
+        await hub.releases.decide(made.release_id, True, BY)
+        await hub.publish(made, "-a", "-b")
+        last = await hub.submit(dataset, source="b", reprocess=True)
+        await hub.releases.decide(made.release_id, True, BY)
+
+        item = made.parameters["item_id"]
+        await hub.race(KEY, f"{COLLECTION}/{item}-a", clearing(made.release_id), publishing(hub, last, "-b"))
+        assert [action for _, action, _ in hub.history(f"{item}-a")] == ["publish", "withdraw"]
+        assert [action for _, action, _ in hub.history(f"{item}-b")] == ["publish", "replace"]
+        with pytest.raises(Denied):  # a partner's job withdraws nothing else
+            act(hub.handler, "withdraw", COLLECTION, f"{item}-b", By(str(last.job_id)))

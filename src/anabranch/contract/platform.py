@@ -6,7 +6,7 @@ from datetime import datetime
 
 from anabranch.contract.answer import Answer, JsonObject, JsonValue, answer
 
-__all__ = ["Accepted", "AuditEntry", "Decision", "Platform", "Release", "WorkOrder"]
+__all__ = ["Accepted", "AuditEntry", "Decision", "Platform", "Release", "ReleaseItem", "WorkOrder"]
 
 
 @answer
@@ -50,6 +50,20 @@ class Accepted(Answer):
 
 
 @answer
+class ReleaseItem(Answer):
+    """An item of a release that readers see."""
+
+    collection: str
+    id: str
+    number: int
+    """The number of its publication."""
+    revision: int
+    """The revision of the release that it shows."""
+    links: Mapping[str, str]
+    """To the item, its history, and its tiles or features."""
+
+
+@answer
 class Release(Answer):
     """A release with its newest revision, and the one that is published."""
 
@@ -77,7 +91,7 @@ class Release(Answer):
     job_id: str | None
     content_hash: str | None
     artifacts: tuple[JsonValue, ...]
-    """The files and tables of the revision; a file that is published has a `url`."""
+    """The files and tables of the revision, each with its `item`; a file that is published has a `url`."""
     error: JsonValue
     made_at: datetime
     revised_at: datetime
@@ -85,14 +99,16 @@ class Release(Answer):
     collection: str
     item_id: str
     number: int | None
-    """The number of the publication that readers see; null while there is none."""
+    """The number of the publication that readers see, of the first item; null while there is none."""
     shown_revision: int | None
     latest: bool
     deleted: bool
     progress: float | None
     """How much of its job is done, from 0 to 1; only in the status of a release that is queued or processed."""
     links: Mapping[str, str]
-    """To its status and job; while it is published, also to the item, its history, and its tiles or features."""
+    """To its status and job; while it is published, to the latest release, too; with one item, also what that links."""
+    items: tuple[ReleaseItem, ...] = ()
+    """All that readers see: one, or several of a file with several layers."""
 
 
 @answer

@@ -132,7 +132,7 @@ async def revoke_release(target: CurrentRelease, given: JsonBody) -> Release:
     **takes(RollbackReleaseRequest, *MISSING, *ITEM_CODES, "release.reason"),
 )
 async def roll_back_release(target: CurrentRelease, given: JsonBody) -> Release:
-    """Show what an earlier publication of a release showed, with a reason; that gets a number of its own."""
+    """Show an earlier revision of a release in all of its items, with a reason; each gets a number of its own."""
     wanted = check_body(RollbackReleaseRequest, given)
     found = await target.gateway.releases.roll_back(target.release_id, wanted.number, target.by(wanted.reason))
     return build_release(found)

@@ -56,7 +56,9 @@ class DecisionRequest(ReasonRequest):
 class RollbackReleaseRequest(ReasonRequest):
     """What to show again."""
 
-    number: int | None = Field(None, ge=1, lt=2**31, description="Of a publication; without it, the one before.")
+    number: int | None = Field(
+        None, ge=1, lt=2**31, description="Of a publication of its first item; without it, the revision before."
+    )
 
 
 class ClearanceRequest(ReasonRequest):

@@ -117,10 +117,12 @@ def revoke(release: ReleaseName, reason: Reason, json: Json = False) -> None:
 def rollback(
     release: ReleaseName,
     reason: Reason,
-    number: Annotated[int | None, typer.Option(help="The number of a publication; without it, the one before.")] = None,
+    number: Annotated[
+        int | None, typer.Option(help="The number of a publication of its first item; without it, the revision before.")
+    ] = None,
     json: Json = False,
 ) -> None:
-    """Show what an earlier publication of a release showed."""
+    """Show an earlier revision of a release."""
     with connect() as client:
         _print(client.platform.rollback(release, reason, number=number), json=json)
 
@@ -210,8 +212,9 @@ def _print(release: Release, *, json: bool) -> None:
     shown = "nothing is published" if release.number is None else f"publication {release.number} is published"
     said = f"release {release.release_id} revision {release.revision}: processing {release.processing_status}, "
     print_result(release, f"{said}{release.approval_status}; {shown}", json=json)
-    if not json and release.number is not None:
-        print_line(f"item {release.links['item']}")
+    if not json:
+        for item in release.items:
+            print_line(f"item {item.links['item']}")
 
 
 def _print_releases(found: list[Release], *, json: bool) -> None:

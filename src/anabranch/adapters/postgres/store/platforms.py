@@ -103,6 +103,12 @@ class PostgresPlatforms:
         )
         return bool(row["clear_release"])
 
+    async def plan_rollback(
+        self, platform_filter: str, release_id: str, number: int | None
+    ) -> list[Mapping[str, Any]]:  # rows of app.plan_rollback
+        """What a rollback of a release would do, by item; nothing where there is no such revision."""
+        return [*await self._database.call("plan_rollback", platform_filter, release_id, number)]
+
     async def delete_asset(self, asset_id: str, deleted: bool, by: ActionBy) -> str:
         """Mark an asset as deleted, or restore it: a verdict."""
         (row,) = await self._database.call(

@@ -14,8 +14,7 @@ begin
     insert into app.published_revisions (publication, release_id, revision, platform)
     select p.id, v.release_id, v.revision, v.platform
       from (select distinct m.job_id from made m where m.kind = 'item' and m.source = m.id) j
-     cross join lateral (
-           select r.* from app.job_line(j.job_id) l join app.revisions r on r.job_id = l.job_id limit 1) v
+     cross join lateral app.find_revision(j.job_id) v
       join made p on p.kind = 'item' and p.job_id = j.job_id and p.source = p.id;
     perform from app.releases x
       where x.release_id in (select r.release_id from made p join app.published_revisions r on r.publication = p.source)
@@ -67,8 +66,13 @@ begin
       join app.releases x on x.release_id = r.release_id
      where k.kind = p.kind and k.key = p.key and k.owner = x.platform and k.public <> (x.clearance = 'public');
     perform app.record(
-        r.platform, p.actor, case p.action when 'withdraw' then 'release.withdrawn' when 'restore' then 'release.restored'
-                                           when 'rollback' then 'release.rolled_back' else 'release.published' end,
+        r.platform, p.actor,
+        case when p.action = 'restore' then 'release.restored'
+             when p.action = 'rollback' then 'release.rolled_back'
+             when p.action <> 'withdraw' then 'release.published'
+             when exists (select from app.shown_items(r.release_id) s where s.key not in (select m.key from made m))
+                  then 'item.withdrawn'
+             else 'release.withdrawn' end,
         x.asset_id, r.release_id, r.revision, p.reason, jsonb_build_object('item', p.key, 'number', p.number),
         coalesce((select j.correlation_id from app.jobs j where j.job_id = p.job_id),
                  nullif(current_setting('anabranch.correlation_id', true), ''), p.id::text))
