@@ -18,7 +18,7 @@ from anabranch.engine.submitting.submission import Order
 from anabranch.gateway import Gateway
 from anabranch.platform.action_by import ActionBy
 from anabranch.platform.orders import PlatformOrder
-from anabranch.release_actions import RequestKey
+from anabranch.releases.actions import RequestKey
 
 __all__ = ["REPLAYED_HEADER", "accept_job", "accept_order", "submit_wanted"]
 

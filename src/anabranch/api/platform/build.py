@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
+from anabranch.adapters.postgres.store.platforms import ReleaseRow
 from anabranch.contract.answer import read
 from anabranch.contract.platform import Release
-from anabranch.release_actions import ReleaseRow
 
 __all__ = ["build_release"]
 

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Depends, Query, Response
 from pydantic import ValidationError
 
 from anabranch.access import Scope
+from anabranch.adapters.postgres.store.platforms import ReleaseRow
 from anabranch.adapters.postgres.store.reads import PostgresReads
 from anabranch.api.answers.build import build_job, build_page
 from anabranch.api.answers.errors import InvalidRequest, Mistake, list_mistakes
@@ -26,7 +27,7 @@ from anabranch.contract.platform import Accepted, Release, WorkOrder
 from anabranch.errors import NotFound
 from anabranch.platform.orders import InvalidOrder, PlatformOrder
 from anabranch.platform.translators import find_translator
-from anabranch.release_actions import ReleaseRow, RequestKey, Subject
+from anabranch.releases.actions import RequestKey, Subject
 
 __all__ = ["router"]
 

@@ -86,7 +86,7 @@ async def save_platform(
 ) -> Platform:
     """Make a platform, or change one. The references of one that has assets stay as they are."""
     wanted = check_body(PlatformRequest, given)
-    gateway.releases.check_workflows(wanted.workflows.values(), needs_approval=wanted.approval != "none")
+    gateway.releases.orders.check_workflows(wanted.workflows.values(), needs_approval=wanted.approval != "none")
     return await gateway.releases.save_platform(platform, wanted.model_dump(mode="json"), act_as(caller))
 
 

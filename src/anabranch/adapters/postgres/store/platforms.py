@@ -21,7 +21,9 @@ from anabranch.engine.ports import TakenRight
 from anabranch.errors import NotFound
 from anabranch.platform.action_by import ALL_PLATFORMS, ActionBy
 
-__all__ = ["PostgresPlatforms", "SubmittedRelease", "correlate", "revoke"]
+__all__ = ["PostgresPlatforms", "ReleaseRow", "SubmittedRelease", "correlate", "revoke"]
+
+ReleaseRow = Mapping[str, Any]  # of app.release_details
 
 
 class Calls(Protocol):
