@@ -131,6 +131,8 @@ def test_every_error_has_its_exit_code(error: AnabranchError, code: int) -> None
         ("db url", 9),
         ("workflows", 2),
         ("workflows reload", 9),
+        ("webhooks listen --secret short", 5),
+        ("webhooks listen --event job.* --secret whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", 2),
         ("down", 0),
     ],
 )
