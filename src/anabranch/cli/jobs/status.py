@@ -27,7 +27,7 @@ from anabranch.contract.jobs import JobError
 
 __all__ = ["status"]
 
-OUR_CODE = "/anabranch/"
+OUR_CODE = "anabranch/"
 
 
 def status(
@@ -122,7 +122,7 @@ def _show_head(job: JobStatus) -> None:
 def _spell_origin(error: JobError) -> str:
     """The code of an error, and the line that raised it, unless that is one of ours."""
     where = str(error.raw.get("where") or "")
-    return error.code if not where or OUR_CODE in where else f"{error.code}, raised at {where}"
+    return error.code if not where or where.startswith(OUR_CODE) else f"{error.code}, raised at {where}"
 
 
 def _show_nodes(job: JobStatus) -> None:
