@@ -559,6 +559,17 @@ def test_a_status_shows_no_number_that_is_not_known(
     ]
 
 
+def test_a_status_names_the_decisions_on_a_release(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = {**node("review", "waiting", 0, 0), "command": "anabranch approvals approve 1f8c"}
+    monkeypatch.setattr(status, "connect", lambda: nullcontext(SimpleNamespace(job=lambda _: job(gate), base_url="")))
+    assert call(["status", "abc"]) == 0
+    shown = capsys.readouterr().out
+    assert "answer    anabranch approvals approve 1f8c\n" in shown
+    assert "          anabranch approvals reject 1f8c --reason WHY\n" in shown
+
+
 def test_a_status_shows_how_far_a_fan_out_is_and_leaves_out_the_time_before_a_retry(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,7 +17,7 @@ from starlette.routing import Match
 
 from anabranch.access import redact
 from anabranch.api.security.root_path import at_root
-from anabranch.codes import code_of, status_of
+from anabranch.codes import code_of, find_remedy, status_of
 from anabranch.durations import spell_duration
 from anabranch.engine.ports import Refused, SessionGone
 from anabranch.errors import AnabranchError, Gone, InputError, Kind, NotFound, Unavailable
@@ -118,7 +118,7 @@ def describe(error: AnabranchError, *, path: str, correlation_id: str, uri: str 
         detail=_detail(error),
         instance=quote(path),
         code=error.code,
-        remedy=error.remedy or known.remedy or None,
+        remedy=find_remedy(error.code, error.remedy) or None,
         retryable=known.retryable,
         correlation_id=correlation_id,
         errors=list_mistakes(error) or None,

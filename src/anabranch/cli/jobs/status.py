@@ -28,6 +28,7 @@ from anabranch.contract.jobs import JobError
 __all__ = ["status"]
 
 OUR_CODE = "anabranch/"
+APPROVE, REJECT = "anabranch approvals approve", "anabranch approvals reject"
 
 
 def status(
@@ -112,6 +113,8 @@ def _show_head(job: JobStatus) -> None:
     for node in job.nodes:
         if node.command:
             print_line(f"answer    {escape(node.command)}")
+            if node.command.startswith(APPROVE):
+                print_line(f"          {escape(node.command.replace(APPROVE, REJECT))} --reason WHY")
     if job.error:
         print_line(f"error     {escape(job.error.in_words)}")
         print_line(f"          {escape(_spell_origin(job.error))}")
