@@ -214,9 +214,15 @@ def test_ts1_no_text_of_an_order_is_an_internal_error(partner_of: Callable[..., 
 
 def test_a_status_is_that_of_an_id(partner_of: Callable[..., Partner]) -> None:
     partner = partner_of("status")
-    for wrong in ("-" * 36, "0" * 35 + "-", "0" * 40):
-        assert read(partner.get(f"/api/platform/status/{wrong}")) == (422, "request.invalid")
-    for absent in ("0" * 32, "0" * 64, "00000000-0000-0000-0000-000000000000"):
+    for wrong in ("-" * 36, "0" * 35 + "-", "0" * 7, "0" * 65, "nonsense"):
+        answer = partner.get(f"/api/platform/status/{wrong}")
+        assert read(answer) == (422, "request.invalid")
+        assert "a UUID" in answer.json()["detail"]
+        assert "pattern" not in answer.json()["detail"]
+    for wrong in ("nonsense", "0" * 31):
+        answer = partner.get(f"/api/platform/releases/{wrong}/preview")
+        assert "32 hexadecimal digits" in answer.json()["detail"]
+    for absent in ("0" * 32, "0" * 64, "0" * 12, "00000000-0000-0000-0000-000000000000"):
         assert read(partner.get(f"/api/platform/status/{absent}")) == (404, "release.not_found")
     assert read(partner.get("/api/platform/releases", ref="a=\x00")) == (422, "request.invalid")
 
@@ -233,6 +239,8 @@ def test_p1_an_asset_shows_its_newest_release(partner_of: Callable[..., Partner]
     assert (shown["release_id"], shown["version"]) == (second["release_id"], "2")
     for made in (first, second):
         assert partner.get(f"/api/platform/status/{made['release_id']}").json()["release_id"] == made["release_id"]
+    for job_id in (second["job_id"], second["job_id"][:12], second["job_id"][:36]):
+        assert partner.get(f"/api/platform/status/{job_id}").json()["release_id"] == second["release_id"]
     assert partner.order("e\u0301", refs={"version": "2"}).json()["release_id"] == second["release_id"]
     assert read(partner.order(True)) == (422, "request.invalid")
 

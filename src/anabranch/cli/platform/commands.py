@@ -21,7 +21,9 @@ __all__ = [
 
 ReleaseName = Annotated[str, typer.Argument(metavar="RELEASE", help="The id of a release.")]
 AssetName = Annotated[str, typer.Argument(metavar="ASSET", help="The id of an asset.")]
-AnyName = Annotated[str, typer.Argument(metavar="ID", help="The id of a request, an asset, a release or a job.")]
+AnyName = Annotated[
+    str, typer.Argument(metavar="ID", help="The id of a request, an asset, a release or a job (or its prefix).")
+]
 Reason = Annotated[str, typer.Option(help="Why; recorded in the audit.")]
 OptionalReason = Annotated[str | None, typer.Option(help="Why; recorded in the audit.")]
 Revision = Annotated[int | None, typer.Option(min=1, help="The one that was reviewed; without it, the newest.")]
