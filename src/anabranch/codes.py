@@ -3,17 +3,19 @@
 A package or plugin that raises codes of its own brings them in its `codes.py`, by an entry point.
 """
 
+from collections.abc import Mapping
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from anabranch.engine.entry_points import CODE_GROUP, load_entry_points
 from anabranch.errors import AnabranchError, Kind
 
-__all__ = ["LOCAL", "Code", "all_codes", "code_of", "find_code", "status_of"]
+__all__ = ["LOCAL", "Code", "all_codes", "code_of", "find_code", "find_remedy", "status_of", "with_remedy"]
 
 
 # The status of an error that only commands and clients report.
 LOCAL = 0
+RESUBMIT = "Nobody decided in time; submit it again: `anabranch releases resubmit`."
 
 
 class Code(NamedTuple):
@@ -344,6 +346,20 @@ def _brought() -> dict[str, Code]:
 def code_of(error: AnabranchError) -> Code:
     """The entry of an error's code; a code that no list has is of the kind of the error's class."""
     return find_code(error.code) or Code(error.code, error.kind, "", error.remedy)
+
+
+def find_remedy(code: str, own: str | None) -> str:
+    """What to do about an error: what it says itself, or else what its code says."""
+    known = find_code(code)
+    return own or (known.remedy if known else "")
+
+
+def with_remedy(error: Mapping[str, Any], *, of_release: bool = False) -> dict[str, Any]:  # a failure as it is stored
+    """A stored failure with what to do about it; the gate of a release is not signalled, but decided."""
+    code = str(error.get("code"))
+    remedy = RESUBMIT if of_release and code == "gate.timed_out" else find_remedy(code, error.get("remedy"))
+    cause = {"cause": with_remedy(error["cause"])} if error.get("cause") else {}
+    return {**error, **({"remedy": remedy} if remedy else {}), **cause}
 
 
 def status_of(error: AnabranchError) -> int:

@@ -231,6 +231,7 @@ async def test_webhook_parameters_work_for_processes_and_in_bulk(served: Served,
         ({"url": "ftp://example.org/", "secret": SECRET}, "body.callbacks.0.url"),
         ({"url": "https://example.org/"}, "body.callbacks.0.secret"),
         ({"url": "https://example.org/", "secret": "short"}, "body.callbacks.0.secret"),
+        ({"url": "https://example.org/", "secret": SECRET, "events": ["job.ended"]}, "body.callbacks.0.events.0"),
         ({"url": "https://example.org/", "secret": SECRET, "retries": 11}, "body.callbacks.0.retries"),
         ({"url": "https://example.org/", "secret": SECRET, "wrong": 1}, "body.callbacks.0.wrong"),
     ],
@@ -264,6 +265,27 @@ async def test_an_endpoint_of_a_platform_hears_of_all_its_jobs(served: Served, r
         await served.finish(job["job_id"])
     (received,) = await receiver.wait(1)
     assert received.verify(made["secret"])["job_id"] == after["job_id"]
+
+
+@pytest.mark.parametrize(
+    ("event", "said"),
+    [
+        ("release.aproved", "Did you mean 'release.approved'?"),
+        ("relase.*", "Did you mean 'release.*'?"),
+        ("nope.*", "Known: *, job.*,"),
+        ("x", "Known: *, job.*,"),
+        ("release.rolled.*", "there is no event"),
+    ],
+)
+async def test_an_event_that_does_not_exist_is_refused(served: Served, event: str, said: str) -> None:
+    for method, path, body in [
+        ("POST", "/api/webhooks", {"url": "https://example.org/", "events": ["job.*", event]}),
+        ("PATCH", "/api/webhooks/00000000-0000-4000-8000-000000000000", {"events": ["job.*", event]}),
+    ]:
+        (mistake,) = (await served.call(method, path, 422, json=body))["errors"]
+        assert mistake["where"] == "body.events.1"
+        assert said in mistake["detail"]
+    assert not (await served.call("GET", "/api/webhooks"))["items"]
 
 
 async def test_an_endpoint_is_added_changed_tested_rotated_and_removed(served: Served, receiver: Receiver) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 from urllib.parse import quote
 
 from anabranch.adapters.postgres.store.platforms import ReleaseRow
+from anabranch.codes import with_remedy
 from anabranch.contract.answer import read
 from anabranch.contract.platform import Release
 
@@ -23,7 +24,9 @@ def build_release(row: ReleaseRow, progress: float | None = None) -> Release:
         links |= items[0]["links"]
     shown = [f"{item['collection']}/{item['id']}" for item in items if item["revision"] == row["revision"]]
     artifacts = [_add_url(artifact, shown) for artifact in row["artifacts"] or []]
-    return read(Release, {**row, "items": items, "artifacts": artifacts, "progress": progress, "links": links})
+    error = row["error"] and with_remedy(row["error"], of_release=True)
+    shown_as = {"items": items, "artifacts": artifacts, "error": error, "progress": progress, "links": links}
+    return read(Release, {**row, **shown_as})
 
 
 def _link_item(item: Mapping[str, Any], data_type: str) -> dict[str, str]:  # of a ReleaseRow

@@ -1,5 +1,7 @@
 """Orders of partner systems, and what became of them."""
 
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Annotated
@@ -18,7 +20,7 @@ from anabranch.api.openapi.declare import BODY_CODES, SUBMIT_CODES, Responses, b
 from anabranch.api.paths import PlatformId
 from anabranch.api.platform.build import build_release
 from anabranch.api.platform.callers import act_as, platform_filter
-from anabranch.api.platform.requests import AnyId, DryRunQuery, ReleaseId, RequestsQuery
+from anabranch.api.platform.requests import HASH_LENGTH, AnyId, DryRunQuery, ReleaseId, RequestsQuery
 from anabranch.api.requests.body import JsonBody, check_body
 from anabranch.api.submission import REPLAYED_HEADER, accept_order
 from anabranch.canonical import JsonObject, canonical, sha256
@@ -153,7 +155,9 @@ async def find_progress(release: ReleaseRow, reads: PostgresReads) -> float | No
     return build_job(await reads.detail(await reads.find(release["job_id"]))).progress
 
 
-@router.get("/platform/status/{id}", dependencies=[needs(Scope.READ)], responses=problems("release.not_found"))
+@router.get(
+    "/platform/status/{id}", dependencies=[needs(Scope.READ)], responses=problems("release.not_found", "job.ambiguous")
+)
 @router.get(
     "/platform/dag_status/{id}", dependencies=[needs(Scope.READ)], include_in_schema=False, response_model=Release
 )
@@ -164,7 +168,14 @@ async def show_release_status(
     reads: CurrentReads,
 ) -> Release:
     """The release of a request, a release, an asset (its newest) or a job, with its progress and outputs."""
-    subjects: list[Subject] = {36: ["request_id"], 64: ["job_id"]}.get(len(id), ["asset_id", "release_id"])  # type: ignore[assignment]  # literals
+    subjects: Sequence[Subject] = ("job_id",)
+    if len(id) == HASH_LENGTH:
+        subjects = ("asset_id", "release_id")
+    elif "-" in id:
+        subjects = ("request_id",)
+    else:
+        with suppress(NotFound):
+            id = (await reads.find(id)).job_id  # noqa: A001  # as the path says
     for subject in subjects:
         if found := await gateway.releases.platforms.releases(platform_filter(caller), {subject: id}, limit=1):
             return build_release(found[0], await find_progress(found[0], reads))

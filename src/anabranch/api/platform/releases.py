@@ -23,7 +23,7 @@ from anabranch.api.platform.requests import (
 )
 from anabranch.api.requests.body import JsonBody, check_body
 from anabranch.canonical import JsonObject
-from anabranch.codes import code_of
+from anabranch.codes import find_remedy
 from anabranch.contract.answer import Page
 from anabranch.contract.platform import Decision, Release
 from anabranch.errors import AnabranchError
@@ -168,5 +168,5 @@ async def decide_releases(given: JsonBody, caller: CurrentCaller, gateway: Curre
             )
             done.append(Decision(release_id, build_release(found), None, None, None))
         except AnabranchError as error:
-            done.append(Decision(release_id, None, error.code, error.message, error.remedy or code_of(error).remedy))
+            done.append(Decision(release_id, None, error.code, error.message, find_remedy(error.code, error.remedy)))
     return done
