@@ -1,6 +1,7 @@
 """The facts of a layer are read back from its item."""
 
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -59,3 +60,11 @@ def test_c3_the_same_item_is_built_of_what_was_read_back(facts: VectorItem) -> N
     assert build_item("places", read, ORIGIN, "1.0") == document
     assert find_outputs(read) == find_outputs(facts)
     assert read.table == facts.table
+    assert "file:checksum" not in document["assets"]["data"], "no bytes at its address have the hash of the rows"
+
+
+def test_the_hash_of_the_rows_is_read_of_items_of_earlier_releases() -> None:
+    document: Any = build_item("places", make_facts(), ORIGIN, "1.0")
+    document["assets"]["data"]["file:checksum"] = f"1220{document['properties'].pop('anabranch:rows_sha256')}"
+    (report,) = make_facts().outputs
+    assert read_vector_item(document, [report], TABLE.parts).table == TABLE
