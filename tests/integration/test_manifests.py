@@ -151,9 +151,7 @@ def test_assets_on_other_servers_are_not_taken_for_changed_ones(run: Run, url: s
     assert (code, results(found)) == (0, {"data": "elsewhere, not checked"})
 
 
-def test_the_table_of_a_layer_is_not_taken_for_a_missing_file(
-    run: Run, url: str, home: Path, tmp_path: Path
-) -> None:
+def test_the_table_of_a_layer_is_not_taken_for_a_missing_file(run: Run, url: str, home: Path, tmp_path: Path) -> None:
     path = publish_layer(url, home, "gauges")
     code, found = run("verify", "heights/gauges")
     assert (code, results(found)) == (0, {"geo.gauges": "table, not checked", "gauges.csv": "ok"})

@@ -49,7 +49,7 @@ def make_facts(**more: object) -> VectorItem:
     ],
 )
 def test_c3_the_same_item_is_built_of_what_was_read_back(facts: VectorItem) -> None:
-    document = build_item("places", facts, ORIGIN, "1.0")
+    document: Any = build_item("places", facts, ORIGIN, "1.0")
     files = [
         Output.model_validate(
             {"href": f"{file.tier}://{file.key}", **{k: v for k, v in vars(file).items() if k not in ("tier", "key")}}

@@ -11,6 +11,7 @@ from pydantic import TypeAdapter
 
 from anabranch.api.security.root_path import REQUESTED, at_root
 from anabranch.canonical import decode
+from anabranch.codes import find_code
 from anabranch.contract.answer import Answer, JsonValue, Page, PageLinks, build, read
 from anabranch.contract.control import DeadLetter
 from anabranch.contract.jobs import (
@@ -213,7 +214,9 @@ def _workflow_fields(declared: Declaration) -> dict[str, Any]:  # of answers, wh
 def _build_error(failure: Failure | None) -> JobError | None:
     if failure is None:
         return None
-    return read(JobError, {"code": failure.code, "message": failure.message, "remedy": "", **failure.to_json()})
+    known = find_code(failure.code)
+    plain = {"code": failure.code, "message": failure.message, "remedy": known.remedy if known else ""}
+    return read(JobError, {**plain, **failure.to_json()})
 
 
 def _build_node(node: read_models.NodeDetail, job_id: str) -> Node:

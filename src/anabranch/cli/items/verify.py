@@ -180,9 +180,7 @@ def _compare(item: str, statement: Statement, read: Callable[[str], str], table:
         yield Finding(item, subject.name, result, subject.digest.sha256)
 
 
-def _find_other_assets(
-    item: Item, statement: Statement, publication: str, table: str | None
-) -> Iterator[Finding]:
+def _find_other_assets(item: Item, statement: Statement, publication: str, table: str | None) -> Iterator[Finding]:
     """The assets that the catalog shows with another file or checksum than the manifest has.
 
     Items that were ingested have no files of ours, so their manifest lists none: their assets are elsewhere.

@@ -158,7 +158,8 @@ def require_success(job: JobStatus) -> None:
         return
     code, remedy, reason = "job.failed", "", ""
     if error := job.error:
-        code, remedy = error.code, error.remedy
+        code, known = error.code, find_code(error.code)
+        remedy = "" if known and error.remedy == known.remedy else error.remedy
         reason = (f" in {error.node}" if error.node else "") + (f": {error.in_words}" if error.message else "")
     raise JobFailed(code, f"job {job.job_id} {job.status}{reason}", remedy=remedy or _advise(code, job))
 
