@@ -67,6 +67,21 @@ def result_of(job: JobDetail) -> Any:  # as the workflow's output says
     return job.job.result
 
 
+@pytest.mark.parametrize(
+    ("file", "name", "title"),
+    [("2024_roads.geojson", "t_2024_roads", None), ("дороги.geojson", "layer_e19e8053", "дороги")],
+)
+async def test_a_file_of_any_name_is_published(
+    stack: Stack, bronze: Path, catalog_url: str, file: str, name: str, title: str | None
+) -> None:
+    write_layer(bronze / file, [BONN], name=["Bonn"])
+    result = result_of(await publish(stack, file, collection="places"))
+    assert result["items"] == [{"collection": "places", "id": name}]
+    assert names(catalog_url, name) == ["Bonn"]
+    ((document,),) = [tuple(row.values()) for row in rows(catalog_url, "select document from app.catalog_items")]
+    assert document["properties"].get("title") == title
+
+
 async def test_v3_c1_a_layer_is_published_with_all_that_is_known_of_it(
     stack: Stack, bronze: Path, catalog_url: str, tmp_path: Path
 ) -> None:
