@@ -49,7 +49,7 @@ def test_v1_names_are_always_valid_and_unique(sources: list[str]) -> None:
 @pytest.mark.parametrize(
     ("file", "name"),
     [
-        ("roads.geojson", "roads"), ("Größe 2024 (final).gpkg", "grosse_2024_final"), ("2024_roads.csv", "t_2024_roads"),
+        ("roads.geojson", "roads"), ("Größe 2024 (final).gpkg", "grosse_2024_final"), ("2024_a.csv", "t_2024_a"),
         ("_under.csv", "under"), ("a--b__c.csv", "a_b_c"), ("m².csv", "m2"),
     ],
 )  # fmt: skip

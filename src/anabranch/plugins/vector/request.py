@@ -13,7 +13,7 @@ from anabranch.plugins.vector.models import ReadOptions
 __all__ = ["Mode", "PublishOptions", "VectorRequest", "check_table"]
 
 Mode = Literal["replace", "append"]
-# It is the id of the item, too. Room for what is added to it: the name of a layer is the caller's, that of a table ours.
+# It is the id of the item, too. Room for what is added: the name of a layer is the caller's, that of a table ours.
 TABLE = re.compile(r"[a-z][a-z0-9_]{0,39}", re.ASCII)
 
 

@@ -4,7 +4,7 @@ Dates become timestamps at midnight, and timestamps lose their zone (they are in
 times of day, exact decimal numbers and JSON are text. The index keeps some 100 bytes of memory for each feature.
 
 A column with a time before 1970 that has a fraction of a second is text, too: GDAL rounds such a
-time towards 1970 and subtracts the fraction, so that 05:06:59.5 is 05:07:00 minus half a second, which it writes as 05:07:00.
+time towards 1970 and subtracts the fraction, so that 05:06:59.5 is 05:07:00 minus half a second; it writes 05:07:00.
 """
 
 from functools import partial
