@@ -1,7 +1,7 @@
 """Handlers on vector files: they fetch and store files, and open untrusted files only in a sandbox."""
 
 from collections.abc import Sequence
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from anabranch.engine.worker.context import Context
 from anabranch.engine.worker.handler import handler
@@ -22,6 +22,7 @@ from anabranch.plugins.vector.handler_models import (
 from anabranch.plugins.vector.models import CleanedTable, ReadOptions
 from anabranch.plugins.vector.publishing.derived import put_report, require_own_item
 from anabranch.plugins.vector.publishing.describe import describe_item, table_output
+from anabranch.plugins.vector.reading.file_names import name_plainly
 from anabranch.plugins.vector.request import VectorRequest
 from anabranch.plugins.vector.sandbox_calls import convert_in_sandbox, sandbox_folder
 from anabranch.plugins.vector.settings import VectorSettings
@@ -91,7 +92,7 @@ def validate_and_clean(params: CleanParams, ctx: Context) -> Cleaned:
     copier = ChunkCopier(ctx, folder, plan.table)
     with copier.running():
         converted = convert_in_sandbox(
-            ctx, copier.add, source=staged.path, folder=folder, settings=settings,
+            ctx, copier.add, source=_link_plainly(staged.path, ctx), folder=folder, settings=settings,
             options=ReadOptions(**params.model_dump(include=set(ReadOptions.model_fields))), **plan.target(),
         )  # fmt: skip
         chunks = copier.finish(most_bytes=settings.vector_chunk_mb * MB)
@@ -116,6 +117,17 @@ def validate_and_clean(params: CleanParams, ctx: Context) -> Cleaned:
         report=put_report(ctx, report),
         software=converted.software,
     )
+
+
+def _link_plainly(path: Path, ctx: Context) -> Path:
+    """The file under a name that libraries can open."""
+    name = name_plainly(path.name)
+    if name == path.name:
+        return path
+    link = ctx.scratch / "source" / name
+    link.parent.mkdir()
+    link.symlink_to(path)
+    return link
 
 
 def _describe_tables(plan: Plan, tables: Sequence[CleanedTable], copier: ChunkCopier) -> tuple[StagedTable, ...]:
