@@ -216,6 +216,7 @@ REFUSED = [
     ("select 'a' as gid, geom from (" + POINT + ") p", "geo.gid", "gid of .* is text"),
     ("select 1 as gid, geom from (" + POINT + " union all " + POINT + ") p", "geo.gid", "does not number its rows"),
     ("select null::integer as gid, geom from (" + POINT + ") p", "geo.gid", "does not number its rows"),
+    ("select -1 as gid, geom from (" + POINT + ") p", "geo.gid", "gid of .* has -1; numbers of rows are 0 or more"),
 ]
 
 

@@ -161,6 +161,30 @@ async def test_v3_rows_are_added_in_one_commit_or_refused_with_nothing_written(
     assert unknown.job.error.code == "vector.no_layer"
 
 
+async def test_a_name_that_is_taken_is_known_before_the_work(stack: Stack, bronze: Path, catalog_url: str) -> None:
+    write_layer(bronze / "towns.geojson", [BONN], name=["Bonn"])
+    result_of(await publish(stack, "towns.geojson", collection="places"))
+    refused = await publish(stack, "towns.geojson", collection="others")
+    assert refused.job.error
+    assert (refused.job.error.node, refused.job.error.code) == ("preflight", "publication.name_taken")
+    assert "geo.towns belongs to item places/towns" in refused.job.error.message
+    assert refused.job.error.remedy == "Give another `table`."
+    with psycopg.connect(catalog_url, autocommit=True) as owner:
+        owner.execute("create view public.readers as select name, gid from geo.towns")
+    write_layer(bronze / "other.geojson", [KIEL], label=["Kiel"])
+    refused = await publish(stack, "other.geojson", table="towns", collection="places")
+    assert refused.job.error
+    assert refused.job.error.code == "publication.in_use"
+    assert "view public.readers depends on view" in refused.job.error.message
+    assert refused.job.error.remedy == "Drop these views, or publish the layer under another name."
+
+
+async def test_v1_dropped_rows_are_in_a_warning(stack: Stack, bronze: Path) -> None:
+    write_layer(bronze / "towns.gpkg", [BONN, Point(), KIEL, None, Point()], name=[*"abcde"])
+    result = result_of(await publish(stack, "towns.gpkg", datetime="2026-03-21T00:00:00Z"))
+    assert result["warnings"] == ["3 of 5 rows of the layer towns were dropped: 1 null_geometry, 2 empty_geometry."]
+
+
 async def test_added_rows_fit_by_their_values_where_the_format_has_no_types(
     stack: Stack, bronze: Path, catalog_url: str
 ) -> None:

@@ -1,6 +1,6 @@
 """Handlers on vector files: they fetch and store files, and open untrusted files only in a sandbox."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
 from anabranch.engine.worker.context import Context
@@ -19,7 +19,7 @@ from anabranch.plugins.vector.handler_models import (
     ShownLayer,
     StagedTable,
 )
-from anabranch.plugins.vector.models import CleanedTable, ReadOptions
+from anabranch.plugins.vector.models import CleanedTable, LayerReport, ReadOptions
 from anabranch.plugins.vector.publishing.derived import put_report, require_own_item
 from anabranch.plugins.vector.publishing.describe import describe_item, table_output
 from anabranch.plugins.vector.reading.file_names import name_plainly
@@ -27,7 +27,14 @@ from anabranch.plugins.vector.request import VectorRequest
 from anabranch.plugins.vector.sandbox_calls import convert_in_sandbox, sandbox_folder
 from anabranch.plugins.vector.settings import VectorSettings
 from anabranch.plugins.vector.tables.chunk_copier import ChunkCopier
-from anabranch.plugins.vector.tables.load import copy_chunk, find_last_gid, find_layer, find_published, finish_table
+from anabranch.plugins.vector.tables.load import (
+    copy_chunk,
+    find_last_gid,
+    find_layer,
+    find_published,
+    finish_table,
+    require_own_name,
+)
 from anabranch.plugins.vector.tables.names import name_base, name_layers
 from anabranch.storage.listed_files import PlannedFile
 
@@ -48,6 +55,8 @@ def preflight(params: VectorRequest, ctx: Context) -> Plan:
     shown = find_layer(ctx, table) if params.mode == "append" else None
     _require_layer(params, table, shown)
     require_own_item(ctx, params.collection, params.item_id or table)
+    if shown is None:
+        require_own_name(ctx, table, params.collection, params.item_id or table)
     file = PlannedFile.of(params.source, found, params.collection)
     return Plan(
         **file.model_dump(),
@@ -99,7 +108,7 @@ def validate_and_clean(params: CleanParams, ctx: Context) -> Cleaned:
     tables = _describe_tables(plan, converted.tables, copier)
     warnings = (
         *plan.warnings,
-        *(line for layer in converted.reports for line in layer.warnings),
+        *(line for layer in converted.reports for line in (*layer.warnings, *_warn_of_dropped(layer))),
         *(f"The layer {name} has no features, and was left out." for name in converted.empty),
     )
     report = Report(
@@ -117,6 +126,12 @@ def validate_and_clean(params: CleanParams, ctx: Context) -> Cleaned:
         report=put_report(ctx, report),
         software=converted.software,
     )
+
+
+def _warn_of_dropped(layer: LayerReport) -> Iterator[str]:
+    if count := layer.rows - layer.written:
+        reasons = ", ".join(f"{found.count:,} {why}" for why, found in layer.dropped.items())
+        yield f"{count:,} of {layer.rows:,} rows of the layer {layer.layer} were dropped: {reasons}."
 
 
 def _link_plainly(path: Path, ctx: Context) -> Path:
