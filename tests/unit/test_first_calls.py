@@ -5,6 +5,7 @@ from typing import Literal
 import pytest
 from pydantic import BaseModel, Field
 
+from anabranch.canonical import Json
 from anabranch.workflows.expressions import read_template
 from anabranch.workflows.first_calls import FirstCall
 
@@ -28,7 +29,7 @@ def test_ts1_of_very_many_mistakes_that_a_model_finds_the_first_are_reported(cou
 
 
 @pytest.mark.parametrize(("given", "said"), [(["cvs"], ["it should be 'csv' or 'pmtiles'"]), ([], ["at least 1 item"])])
-def test_ts1_a_list_with_a_wrong_member_is_not_too_short_as_well(given: list[str], said: list[str]) -> None:
+def test_ts1_a_list_with_a_wrong_member_is_not_too_short_as_well(given: Json, said: list[str]) -> None:
     call = FirstCall(Formats, {"formats": read_template("{{ inputs.formats }}")}, is_whole=True)
     found = [mistake.message for mistake in call.find_mistakes({"formats": given}, set())]
     assert len(found) == len(said)
