@@ -315,6 +315,13 @@ async def test_o6_a_failed_job_says_why_and_where(api: httpx.AsyncClient, engine
     assert job["stage_results"]["2"]["status"] == "skipped"
 
 
+async def test_o6_an_error_without_a_remedy_has_that_of_its_code(api: httpx.AsyncClient, engine: EngineHarness) -> None:
+    job_id = await submit(api)
+    await fail(engine, await claim(engine, 3), {"code": "storage.not_found", "message": "it is gone"})
+    error = (await api.get(f"/api/jobs/{job_id}")).json()["error"]
+    assert error["remedy"] == "List what there is with `anabranch storage ls`."
+
+
 async def test_a_start_of_an_id_is_enough_if_it_fits_no_other(api: httpx.AsyncClient) -> None:
     ids = [await submit(api, n=number) for number in range(17)]  # two of them begin alike: there are 16 digits
     alike = next(one[0] for one in ids if sum(other[0] == one[0] for other in ids) > 1)

@@ -216,6 +216,7 @@ REFUSED = [
     ("select 'a' as gid, geom from (" + POINT + ") p", "geo.gid", "gid of .* is text"),
     ("select 1 as gid, geom from (" + POINT + " union all " + POINT + ") p", "geo.gid", "does not number its rows"),
     ("select null::integer as gid, geom from (" + POINT + ") p", "geo.gid", "does not number its rows"),
+    ("select -1 as gid, geom from (" + POINT + ") p", "geo.gid", "gid of .* has -1; numbers of rows are 0 or more"),
 ]
 
 
@@ -364,7 +365,7 @@ def test_the_checksum_covers_every_column_whatever_its_name(
     for number in (1, 2):
         query = f"select 'same' as t, {number} as other, st_setsrid(st_point(7, 50), 4326) as geom"
         publish(task(f"{number:064}"), query)
-        found.add(document(owner)["assets"]["data"]["file:checksum"])
+        found.add(document(owner)["properties"]["anabranch:rows_sha256"])
     assert len(found) == 2
 
 
@@ -462,7 +463,7 @@ async def test_e3_a_job_publishes_its_table_signed_also_when_its_first_report_wa
     keys = [key.public_key for key in await items.signing_keys()]
     statement, _ = open_envelope(read_envelope(await items.manifest("parks", "city_parks")), keys)
     hashes = {one.name: one.digest.sha256 for one in statement.subject}
-    assert f"1220{hashes['geo.city_parks']}" == document(owner, "city_parks")["assets"]["data"]["file:checksum"]
+    assert hashes["geo.city_parks"] == document(owner, "city_parks")["properties"]["anabranch:rows_sha256"]
 
 
 async def test_another_owner_takes_neither_the_item_nor_the_name(stack: Stack, owner: Connection[Any]) -> None:

@@ -22,12 +22,13 @@ from anabranch.manifests.signing_key import SigningKey
 from anabranch.manifests.statement import Origin
 from anabranch.plugins.stac.catalog import Publication, ensure_collection, publish
 from anabranch.plugins.stac.collection import CollectionFacts
-from anabranch.plugins.stac.facts import ItemReference
+from anabranch.plugins.stac.facts import ItemReference, Output
 from anabranch.plugins.stac.handlers import build_publications
 from anabranch.plugins.stac.item import build_item
 from anabranch.plugins.stac.manifest import Signer, sign_item
 from anabranch.testing.postgres import Databases
 from tests.support.items import raster_item
+from tests.support.layers import fill_table, vector_item
 from tests.support.serving import JOB, Served, serve_api
 
 pytestmark = pytest.mark.postgres
@@ -89,6 +90,24 @@ def publish_item(url: str, home: Path, name: str, version: str = "2", content: b
     return path
 
 
+def publish_layer(url: str, home: Path, name: str) -> Path:
+    """Publish a layer with a table and an exported file; returns the file."""
+    path = home / "gold" / "jobs" / JOB / f"{name}.csv"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"gid,geom")
+    export = Output(
+        kind="csv", href=f"gold://jobs/{JOB}/{path.name}", media_type="text/csv", size=8, name=path.name,
+        sha256=sha256(b"gid,geom").hexdigest(),
+    )  # fmt: skip
+    facts = vector_item(name, [f"{name}_1"], JOB).model_copy(update={"outputs": [export]})
+    sign = partial(sign_item, Origin(JOB, "process_vector", "ab" * 32), SigningKey.open(home / "signing-key.pem"))
+    with connect(url, Role.OWNER) as owner:
+        fill_table(owner, f"{name}_1", ["a", "b"])
+    with connect(url, Role.HANDLER) as handler:
+        publish(handler, "heights", JOB, list(build_publications("heights", [facts], Origin(JOB), sign)))
+    return path
+
+
 def results(found: list[dict[str, str]]) -> dict[str, str]:
     return {one["file"]: one["result"] for one in found}
 
@@ -130,6 +149,29 @@ def test_assets_on_other_servers_are_not_taken_for_changed_ones(run: Run, url: s
         publish(handler, "heights", JOB, [Publication({**document, "assets": assets}, manifest=manifest)])
     code, found = run("verify", "heights/far")
     assert (code, results(found)) == (0, {"data": "elsewhere, not checked"})
+
+
+def test_the_table_of_a_layer_is_not_taken_for_a_missing_file(run: Run, url: str, home: Path, tmp_path: Path) -> None:
+    path = publish_layer(url, home, "gauges")
+    code, found = run("verify", "heights/gauges")
+    assert (code, results(found)) == (0, {"geo.gauges": "table, not checked", "gauges.csv": "ok"})
+    (tmp_path / "manifest.json").write_text(json.dumps(run("items", "manifest", "heights/gauges")[1]))
+    (tmp_path / "keys.json").write_text(json.dumps(run("signing-keys", "list")[1]))
+    files = ("--keys", tmp_path / "keys.json", "--files", path.parent)
+    assert run("verify", tmp_path / "manifest.json", *files) == (0, found)
+    path.write_bytes(b"gid,text")
+    code, found = run("verify", "heights/gauges")
+    assert (code, results(found)) == (6, {"geo.gauges": "table, not checked", "gauges.csv": "changed"})
+
+
+def test_a_layer_whose_asset_leads_elsewhere_is_found(run: Run, url: str, home: Path) -> None:
+    publish_layer(url, home, "springs")
+    change = """update pgstac.items set content = replace(content::text, 'geo://springs', 'geo://gauges')::jsonb
+                 where id = 'springs'"""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(change)
+    code, found = run("verify", "heights/springs")
+    assert (code, results(found)["data"]) == (6, "not in the manifest")
 
 
 def test_a_catalog_that_shows_other_checksums_is_found(run: Run, url: str, home: Path) -> None:

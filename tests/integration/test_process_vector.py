@@ -67,6 +67,27 @@ def result_of(job: JobDetail) -> Any:  # as the workflow's output says
     return job.job.result
 
 
+@pytest.mark.parametrize(
+    ("file", "name", "title"),
+    [
+        ("2024_roads.geojson", "t_2024_roads", None),
+        ("дороги.geojson", "layer_e19e8053", "дороги"),
+        ("a;b!%41.gpkg", "a_b_41", None),
+    ],
+)
+async def test_a_file_of_any_name_is_published(
+    stack: Stack, bronze: Path, catalog_url: str, file: str, name: str, title: str | None
+) -> None:
+    written = bronze / f"plain{Path(file).suffix}"
+    write_layer(written, [BONN], name=["Bonn"])
+    written.rename(bronze / file)
+    result = result_of(await publish(stack, file, collection="places"))
+    assert result["items"] == [{"collection": "places", "id": name}]
+    assert names(catalog_url, name) == ["Bonn"]
+    ((document,),) = [tuple(row.values()) for row in rows(catalog_url, "select document from app.catalog_items")]
+    assert document["properties"].get("title") == title
+
+
 async def test_v3_c1_a_layer_is_published_with_all_that_is_known_of_it(
     stack: Stack, bronze: Path, catalog_url: str, tmp_path: Path
 ) -> None:
@@ -138,6 +159,57 @@ async def test_v3_rows_are_added_in_one_commit_or_refused_with_nothing_written(
     unknown = await publish(stack, "more.geojson", table="nothing", mode="append")
     assert unknown.job.error is not None
     assert unknown.job.error.code == "vector.no_layer"
+
+
+async def test_a_name_that_is_taken_is_known_before_the_work(stack: Stack, bronze: Path, catalog_url: str) -> None:
+    write_layer(bronze / "towns.geojson", [BONN], name=["Bonn"])
+    result_of(await publish(stack, "towns.geojson", collection="places"))
+    refused = await publish(stack, "towns.geojson", collection="others")
+    assert refused.job.error
+    assert (refused.job.error.node, refused.job.error.code) == ("preflight", "publication.name_taken")
+    assert "geo.towns belongs to item places/towns" in refused.job.error.message
+    assert refused.job.error.remedy == "Give another `table`."
+    with psycopg.connect(catalog_url, autocommit=True) as owner:
+        owner.execute("create view public.readers as select name, gid from geo.towns")
+    write_layer(bronze / "other.geojson", [KIEL], label=["Kiel"])
+    refused = await publish(stack, "other.geojson", table="towns", collection="places")
+    assert refused.job.error
+    assert refused.job.error.code == "publication.in_use"
+    assert "view public.readers depends on view" in refused.job.error.message
+    assert refused.job.error.remedy == "Drop these views, or publish the layer under another name."
+
+
+async def test_v1_dropped_rows_are_in_a_warning(stack: Stack, bronze: Path) -> None:
+    write_layer(bronze / "towns.gpkg", [BONN, Point(), KIEL, None, Point()], name=[*"abcde"])
+    result = result_of(await publish(stack, "towns.gpkg", datetime="2026-03-21T00:00:00Z"))
+    assert result["warnings"] == ["3 of 5 rows of the layer towns were dropped: 1 null_geometry, 2 empty_geometry."]
+
+
+async def test_added_rows_fit_by_their_values_where_the_format_has_no_types(
+    stack: Stack, bronze: Path, catalog_url: str
+) -> None:
+    async def add(name: str, text: str, table: str = "wells", **more: Any) -> JobDetail:
+        (bronze / name).write_text(text)
+        return await publish(stack, name, table=table, **more)
+
+    result_of(await add("wells.csv", "lon,lat,code,n,day,depth\n7,50.5,A1,1,2024-02-29,1.5\n"))
+    result_of(await add("more.csv", "lon,lat,code,n,day,depth\n7,50.5,17,,,\n8,51.5,2024-02-29,2,,2\n", mode="append"))
+    write_layer(bronze / "nulls.geojson", [KIEL], code=["x"], n=[None], day=[None], depth=[None])
+    result_of(await publish(stack, "nulls.geojson", table="wells", mode="append"))
+    write_layer(bronze / "typed.gpkg", [KIEL], code=[5], n=[None], day=[None], depth=[None])
+    typed = await publish(stack, "typed.gpkg", table="wells", mode="append")
+    assert typed.job.error
+    assert "code is bigint, not text" in typed.job.error.message, "the column of a format with types is what it says"
+    found = rows(catalog_url, "select code, n, day::text, depth from geo.wells order by gid")
+    assert [tuple(row.values()) for row in found] == [
+        ("A1", 1, "2024-02-29", 1.5), ("17", None, None, None), ("2024-02-29", 2, None, 2.0), ("x", None, None, None),
+    ]  # fmt: skip
+    refused = await add("text.csv", "lon,lat,code,n,day,depth\n7,50.5,1.50,ten,2024-01-01,1\n", mode="append")
+    assert refused.job.error
+    assert "code is double precision, not text; n is text, not bigint" in refused.job.error.message
+    refused = await add("part.csv", "lon,lat,code,n,day,depth\n7,50.5,b,1.5,2024-01-01,1\n", mode="append")
+    assert refused.job.error
+    assert "does not fit into geo.wells" in refused.job.error.message
 
 
 async def test_added_rows_get_the_type_of_the_layer_and_new_numbers_and_its_item_stays_described(

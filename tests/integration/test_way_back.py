@@ -204,6 +204,7 @@ def test_commands_show_first_and_act_with_yes(
     ]  # fmt: skip
     code, shown = run("items", "show", "heights/cli")
     assert (code, "/files/p/" in shown) == (0, True)
+    assert all(line[9:].startswith(" ") for line in shown.splitlines()), "a blank before each value"
 
 
 def test_an_empty_collection_is_removed_and_one_with_items_is_not(

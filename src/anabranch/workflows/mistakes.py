@@ -62,8 +62,11 @@ def list_errors(error: ValidationError) -> tuple[list[ErrorDetails], str]:
     count = error.error_count()
     if count > _MAX_LISTED_ERRORS:
         return [], f"there are {count:,} mistakes, too many to list"
-    found = error.errors(include_url=False, include_context=False, include_input=False)
-    more = count - MAX_MISTAKES
+    listed = error.errors(include_url=False, include_context=False, include_input=False)
+    # A list of wrong members is too short as well, for pydantic counts the others only.
+    lists = {one["loc"][:depth] for one in listed for depth in range(len(one["loc"]))}
+    found = [one for one in listed if one["type"] != "too_short" or one["loc"] not in lists]
+    more = len(found) - MAX_MISTAKES
     return found[:MAX_MISTAKES], f"there are {more:,} more mistakes" if more > 0 else ""
 
 

@@ -119,6 +119,7 @@ def test_ts1_what_passes_the_scanner_costs_its_parser_little() -> None:
     "text",
     [
         "eo:cloud_cover < 10",
+        "_order = 'it''s _in' and _limit in (1, 2) or _true is null",
         "\"a b\" = 'it''s' and not (b in (1, -2.5, 3) or c is not null)",
         "((((((((a=1))))))))",
         "id in (" + ",".join(f"'scene-{number}'" for number in range(250)) + ")",

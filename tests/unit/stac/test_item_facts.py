@@ -1,6 +1,7 @@
 """The facts of a layer are read back from its item."""
 
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -48,7 +49,7 @@ def make_facts(**more: object) -> VectorItem:
     ],
 )
 def test_c3_the_same_item_is_built_of_what_was_read_back(facts: VectorItem) -> None:
-    document = build_item("places", facts, ORIGIN, "1.0")
+    document: Any = build_item("places", facts, ORIGIN, "1.0")
     files = [
         Output.model_validate(
             {"href": f"{file.tier}://{file.key}", **{k: v for k, v in vars(file).items() if k not in ("tier", "key")}}
@@ -59,3 +60,11 @@ def test_c3_the_same_item_is_built_of_what_was_read_back(facts: VectorItem) -> N
     assert build_item("places", read, ORIGIN, "1.0") == document
     assert find_outputs(read) == find_outputs(facts)
     assert read.table == facts.table
+    assert "file:checksum" not in document["assets"]["data"], "no bytes at its address have the hash of the rows"
+
+
+def test_the_hash_of_the_rows_is_read_of_items_of_earlier_releases() -> None:
+    document: Any = build_item("places", make_facts(), ORIGIN, "1.0")
+    document["assets"]["data"]["file:checksum"] = f"1220{document['properties'].pop('anabranch:rows_sha256')}"
+    (report,) = make_facts().outputs
+    assert read_vector_item(document, [report], TABLE.parts).table == TABLE

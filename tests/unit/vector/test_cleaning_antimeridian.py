@@ -109,6 +109,45 @@ def test_v2_longitudes_past_180_are_shifted_or_cut(geometry: object, wkt: str, c
     assert {what: count for what, count in noted.items() if what != "rings_oriented"} == changes
 
 
+@pytest.mark.parametrize(
+    "shape",
+    [
+        box(20, 0, 345, 10),
+        Polygon([(20, 0), (345, 0), (350, 5), (345, 10), (20, 10), (15, 5)]),
+        shapely.difference(box(20, 0, 345, 10), box(30, 2, 340, 8)),
+        MultiPolygon([box(1, 0, 9, 5), box(100, 0, 310, 10)]),
+        Polygon([(10, 0), (200, 0), (100, 50)]),
+    ],
+)
+def test_v2_a_shape_from_0_to_360_degrees_keeps_its_area(shape: shapely.Geometry) -> None:
+    cleaned = clean(make_layer([shape]))
+    (found,) = cleaned.geometries()
+    assert GLOBE.covers(found)
+    assert found.area == pytest.approx(shape.area)
+    assert not cleaned.report.warnings
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.floats(0, 300), st.floats(1, 325), st.floats(-80, 70), st.booleans())
+def test_v2_boxes_from_0_to_360_degrees_keep_their_area(west: float, width: float, south: float, turned: bool) -> None:
+    shape = box(west, south, min(west + width, 360), south + 10, ccw=turned)
+    assert clean_one(shape)[0].area == pytest.approx(shape.area)
+
+
+def test_v2_a_ring_from_0_to_360_degrees_around_a_pole_reaches_it() -> None:
+    found, _ = clean_one(Polygon([(lon, 60) for lon in range(0, 360, 45)]))
+    assert found.area == pytest.approx(360 * 30)
+
+
+def test_v2_a_shape_across_0_degrees_is_a_warning_with_its_areas() -> None:
+    """As remainders of 360 degrees give it: nothing shows whether it is 10 or 350 degrees wide."""
+    cleaned = clean(make_layer([Polygon([(355, 0), (5, 0), (5, 5), (355, 5)]), "LINESTRING(1 2,3 4)"]))
+    assert cleaned.geometries(Family.POLYGON)[0].area == pytest.approx(50)
+    (warning,) = cleaned.report.warnings
+    assert warning.startswith("1 shapes with longitudes from 0 to 360")
+    assert cleaned.report.changed["antimeridian"].samples[0].what == "1 parts, of the area 50; as drawn 1750"
+
+
 def test_v2_a_layer_from_0_to_360_degrees_is_shifted_row_by_row() -> None:
     lons = np.arange(5, 360, 10.0)
     cleaned = clean(make_layer(list(shapely.box(lons - 4, 0, lons + 4, 5))))

@@ -137,7 +137,9 @@ def test_geoparquet_has_row_groups_of_rows_or_bytes(tmp_path: Path, monkeypatch:
 
 
 def test_flatgeobuf_holds_what_its_types_can(source: Path, tmp_path: Path) -> None:
-    path = write_flatgeobuf(source, COLUMNS, tmp_path / "rows.fgb", layer="rows", geometry_type="Point")
+    path = write_flatgeobuf(
+        source, COLUMNS, tmp_path / "rows.fgb", expect(source, COLUMNS), layer="rows", geometry_type="Point"
+    )
     verify_flatgeobuf(path, expect(source, COLUMNS))
     _, rows = pyogrio.raw.read_arrow(path)
     rows = rows.sort_by("gid")
@@ -147,6 +149,26 @@ def test_flatgeobuf_holds_what_its_types_can(source: Path, tmp_path: Path) -> No
     assert rows["time"].to_pylist() == ["00:00:00.000000", "23:59:59.999999", None, "01:02:03.000000"]
     assert rows["date"].to_pylist()[3] == datetime(2024, 2, 29)  # noqa: DTZ001 - the format has no zones
     assert rows["timestamptz"].to_pylist()[1] == datetime(2024, 1, 1, 1, 1, 1, 123_000)  # noqa: DTZ001
+
+
+SECOND_59 = datetime(1965, 3, 4, 5, 6, 59, 500_000)  # noqa: DTZ001
+
+
+@pytest.mark.parametrize("early", [SECOND_59, SECOND_59.replace(year=1), SECOND_59.replace(second=0, microsecond=1)])
+def test_flatgeobuf_holds_times_before_1970_in_any_row(tmp_path: Path, early: datetime) -> None:
+    """As text if a fraction of a second is among them: GDAL would write the next minute."""
+    plain = [SECOND_59.replace(microsecond=0), datetime(2024, 2, 29, 23, 59, 59, 999_000)]  # noqa: DTZ001
+    times = [plain[0]] * 5 + [early] + [plain[1]] * 500
+    values = {"timestamp": times, "timestamptz": [moment.replace(tzinfo=UTC) for moment in plain * 253]}
+    source = write_source(tmp_path, ["POINT (1 2)"] * 506, values)
+    columns = columns_of(ColumnType.TIMESTAMP, ColumnType.TIMESTAMPTZ)
+    expected = expect(source, columns)
+    path = write_flatgeobuf(source, columns, tmp_path / "rows.fgb", expected, layer="rows", geometry_type="Point")
+    verify_flatgeobuf(path, expected)
+    _, rows = pyogrio.raw.read_arrow(path)
+    rows = rows.sort_by("gid")
+    assert rows["timestamp"].to_pylist() == [moment.isoformat(timespec="microseconds") for moment in times]
+    assert rows["timestamptz"].to_pylist() == plain * 253, "a column of its own keeps its type"
 
 
 def test_pmtiles_show_every_feature(tmp_path: Path) -> None:
@@ -185,7 +207,9 @@ def test_a_layer_that_no_map_shows_has_no_pmtiles(tmp_path: Path, places: list[i
 def test_a_column_may_be_named_like_the_geometry_of_gdal(tmp_path: Path) -> None:
     source = write_source(tmp_path, ["POINT (1 2)"], {"text": ["x"]})
     columns = (Column(name="wkb_geometry", type=ColumnType.TEXT, source="x"),)
-    path = write_flatgeobuf(source, columns, tmp_path / "rows.fgb", layer="rows", geometry_type="Point")
+    path = write_flatgeobuf(
+        source, columns, tmp_path / "rows.fgb", expect(source, columns), layer="rows", geometry_type="Point"
+    )
     verify_flatgeobuf(path, expect(source, columns))
 
 
@@ -218,7 +242,9 @@ WRITERS: dict[str, tuple[Callable[[Path, Path, str], Path], Callable[[Path, Expe
     "parquet": (lambda source, path, _: write_geoparquet(source, (), path), verify_geoparquet),
     "csv": (lambda source, path, _: write_csv(source, (), path), verify_csv),
     "fgb": (
-        lambda source, path, kind: write_flatgeobuf(source, (), path, layer="rows", geometry_type=kind),
+        lambda source, path, kind: write_flatgeobuf(
+            source, (), path, expect(source, ()), layer="rows", geometry_type=kind
+        ),
         verify_flatgeobuf,
     ),
     "pmtiles": (
@@ -272,8 +298,11 @@ def test_one_changed_value_is_noticed(source: Path, tmp_path: Path) -> None:
 
 def test_a_year_that_flatgeobuf_cannot_hold_is_refused(tmp_path: Path) -> None:
     path = write_source(tmp_path, ["POINT (1 2)"], {"date": pa.array([16_856_600], pa.int32()).view(pa.date32())})
+    columns = columns_of(ColumnType.DATE)
     with pytest.raises(Permanent, match="column 'date' has times outside of the years 1 to 9999"):
-        write_flatgeobuf(path, columns_of(ColumnType.DATE), tmp_path / "rows.fgb", layer="rows", geometry_type="Point")
+        write_flatgeobuf(
+            path, columns, tmp_path / "rows.fgb", expect(path, columns), layer="rows", geometry_type="Point"
+        )
 
 
 def test_text_of_times_is_right_in_any_year() -> None:
@@ -300,7 +329,10 @@ def test_tables_without_rows_make_files_without_rows(tmp_path: Path) -> None:
     verify_geoparquet(write_geoparquet(source, COLUMNS, tmp_path / "rows.parquet"), expected)
     verify_csv(write_csv(source, COLUMNS, tmp_path / "rows.csv"), expected)
     verify_flatgeobuf(
-        write_flatgeobuf(source, COLUMNS, tmp_path / "rows.fgb", layer="rows", geometry_type="Point"), expected
+        write_flatgeobuf(
+            source, COLUMNS, tmp_path / "rows.fgb", expect(source, COLUMNS), layer="rows", geometry_type="Point"
+        ),
+        expected,
     )
 
 

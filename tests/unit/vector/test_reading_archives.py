@@ -230,3 +230,9 @@ def test_v1_other_files_of_a_kmz_are_reported(layers: Open, tmp_path: Path) -> N
     members: dict[str, bytes | Path] = {"doc.kml": kml, "files/b.kml": kml, "files/c.png": b"x", "d.geojson": b"{}"}
     (layer,) = layers(make_zip(tmp_path / "a.kmz", members))
     assert layer.warnings == ("These files of the archive are not published: d.geojson, files/b.kml.",)
+
+
+def test_a_member_of_any_name_is_read(layers: Open, tmp_path: Path) -> None:
+    written = write_frame(text_frame("x"), tmp_path / "a.gpkg")
+    (layer,) = layers(make_zip(tmp_path / "b.zip", {"a;b!c?%41.gpkg": written.read_bytes()}))
+    assert read_all(layer).attributes == [{"name": "x"}]

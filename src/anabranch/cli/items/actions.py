@@ -54,8 +54,9 @@ def show_item(item: ItemName, json: Json = False) -> None:
         "published": ago(found.published_at),
     }.items():  # fmt: skip
         print_line(f"{name:10}{value}")
+    width = max([9, *map(len, document.assets)])
     for name, asset in document.assets.items():
-        print_line(f"{name:10}{asset.get('href')}")
+        print_line(f"{name:{width}} {asset.get('href')}")
 
 
 def show_history(item: ItemName, json: Json = False) -> None:

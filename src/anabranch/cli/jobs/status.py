@@ -77,7 +77,7 @@ def _show_stack(client: Client, *, json: bool) -> None:
     print_table(["part", "status", "detail"], [[name, part.status, cut(part.detail)] for name, part in parts])
     for name, part in parts:
         if part.status != "ok":
-            note(f"{name}: {escape(part.detail)}. {escape(part.remedy or '')}".rstrip())
+            note(f"{name}: {escape(part.detail).rstrip('.')}. {escape(part.remedy or '')}".rstrip())
     note("a job is shown by `anabranch status JOB`; `anabranch jobs` lists them")
 
 

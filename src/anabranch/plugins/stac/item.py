@@ -16,7 +16,7 @@ from anabranch.plugins.stac.facts import Band, CatalogItem, Item, ItemFacts, Out
 from anabranch.plugins.stac.names import check_collection_id, check_item_id, split_address
 
 __all__ = [
-    "COLLECTION_LINK", "EXTENSIONS", "SHA256", "STAC_VERSION", "TABLE_ADDRESS", "TABLE_ASSET", "Origin",
+    "COLLECTION_LINK", "EXTENSIONS", "ROWS_SHA256", "SHA256", "STAC_VERSION", "TABLE_ADDRESS", "TABLE_ASSET", "Origin",
     "PublishedOutput", "build_item", "find_outputs", "write_time",
 ]  # fmt: skip
 
@@ -41,6 +41,8 @@ ROLES: Mapping[str, list[Json]] = {
 }  # fmt: skip
 TABLE_ADDRESS = "geo://"
 TABLE_ASSET = "data"
+# Of the rows as they were copied: no file has this hash.
+ROWS_SHA256 = "anabranch:rows_sha256"
 TABLE_CRS = "EPSG:4326"
 GEOMETRY_COLUMN = "geom"
 # Published with an item, and listed by one of its assets rather than by itself.
@@ -157,6 +159,7 @@ def _describe_table(vector: VectorItem) -> JsonObject:
         "table:row_count": table.rows,
         "anabranch:geometry_type": table.geometry_type,
         "anabranch:layer": table.name,
+        ROWS_SHA256: table.sha256,
     }
 
 
@@ -210,7 +213,6 @@ def _build_table(vector: VectorItem) -> JsonObject:
         "type": "application/geo+json",
         "title": f"The features of geo.{vector.table.name}",
         "roles": ["data"],
-        "file:checksum": SHA256 + vector.table.sha256,
     }
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from anabranch.contract.mosaic import DRAWN
 from anabranch.plugins.stac.facts import Footprint, Output, Source, Table, VectorItem
-from anabranch.plugins.stac.item import SHA256, TABLE_ASSET
+from anabranch.plugins.stac.item import ROWS_SHA256, SHA256, TABLE_ASSET
 
 __all__ = ["read_vector_item"]
 
@@ -28,10 +28,15 @@ def read_vector_item(document: Mapping[str, Any], files: Sequence[Output], parts
             columns=properties["table:columns"],
             rows=properties["table:row_count"],
             geometry_type=properties["anabranch:geometry_type"],
-            sha256=assets[TABLE_ASSET]["file:checksum"].removeprefix(SHA256),
+            sha256=_read_hash(properties, assets),
         ),
         **{name: properties.get(name) for name in texts},
     )
+
+
+def _read_hash(properties: Mapping[str, Any], assets: Mapping[str, Mapping[str, Any]]) -> str:
+    earlier = assets[TABLE_ASSET].get("file:checksum", "")  # where releases before wrote it
+    return str(properties.get(ROWS_SHA256) or earlier.removeprefix(SHA256))
 
 
 def _name_asset(file: Output, assets: Mapping[str, Mapping[str, Any]]) -> Output:

@@ -51,9 +51,10 @@ class Signer:
         self._public: JsonObject = {"id": key.id, "public_key": key.public_key}
         self._handlers: JsonObject = {name: list(versions) for name, versions in origin.handlers.items()}
 
-    def sign(self, item: ItemReference) -> Manifest:
-        """The manifest of an item."""
-        statement = self._statement.published({"collection": item.collection, "item": item.id})
+    def sign(self, item: ItemReference, table: str | None = None) -> Manifest:
+        """The manifest of an item; `table` is the one of its subjects that is no file."""
+        named: JsonObject = {"table": table} if table else {}
+        statement = self._statement.published({"collection": item.collection, "item": item.id, **named})
         return Manifest(write_envelope(sign(statement, self._key)), self._public, self._handlers)
 
 
@@ -61,8 +62,9 @@ def sign_item(origin: Origin, key: SigningKey, collection: str, facts: ItemFacts
     """The manifest of an item; None where the hash of none of its files is known."""
     source = facts.source
     files = {output.name: output.sha256 for output in find_outputs(facts) if output.sha256}
-    if isinstance(facts, VectorItem):
-        files[f"geo.{facts.table.name}"] = facts.table.sha256
+    table = f"geo.{facts.table.name}" if isinstance(facts, VectorItem) else None
+    if isinstance(facts, VectorItem) and table:
+        files[table] = facts.table.sha256
     if not files:
         return None
     signer = Signer(
@@ -72,4 +74,4 @@ def sign_item(origin: Origin, key: SigningKey, collection: str, facts: ItemFacts
         sources={source.name or "source": source.sha256} if source and source.sha256 else {},
         software=facts.software,
     )
-    return signer.sign(ItemReference(collection=collection, id=facts.id))
+    return signer.sign(ItemReference(collection=collection, id=facts.id), table)

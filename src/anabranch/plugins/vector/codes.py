@@ -43,7 +43,7 @@ CODES: tuple[Code, ...] = (
     Code("vector.encoding", Kind.TASK, "There is no such encoding, or the file is not written in it.", "Omit `encoding` to have it detected, or set it to that of the file, like cp1252."),
     Code("vector.export_source", Kind.TASK, "The rows that were copied out of the database can't be read.", "Run the job again; if it fails again, it is a bug in Anabranch: report it."),
     Code("vector.export_values", Kind.TASK, "The layer has values that files of this format can't hold.", "Leave such rows out, make the values null, or leave the format out; the message names the column, or the places that no map shows."),
-    Code("vector.export_wrong", Kind.TASK, "A written file does not hold what the table holds, so that it is not published.", "It is a bug in Anabranch, or of the library that wrote the file: report it with the message."),
+    Code("vector.export_wrong", Kind.TASK, "A written file does not hold what the table holds, so that it is not published.", "Leave the format out of `formats`; it is a bug in Anabranch, or of the library that wrote the file: report it with the message."),
     Code("vector.files", Kind.TASK, "Some files of a collection can't be published, so that none is; the message and the report list them.", "Fix these files, or leave them out."),
     Code("vector.format", Kind.TASK, "The file format is not a supported vector format.", "Convert it to a GeoPackage with `ogr2ogr`."),
     Code("vector.geojson", Kind.TASK, "The file is valid JSON, but neither GeoJSON nor TopoJSON.", "Send a GeoJSON FeatureCollection, a feature in each line, or TopoJSON."),

@@ -88,7 +88,7 @@ class _LayerWriter:
         self._sent: dict[Family, TableShape] = {}
         self._cleaner = Cleaner(layer, options, settings)
         self._columns: tuple[Column, ...] = target.columns if target else tuple(self._cleaner.columns)
-        self._fit = fit_rows(self._cleaner.columns, target) if target else None
+        self._fit = fit_rows(self._cleaner.columns, target, layer.format) if target else None
         self._writers: dict[Family, ChunkWriter] = {}
         self._written: dict[Family, WrittenRows] = {}
 

@@ -1,7 +1,7 @@
 """Handlers on vector files: they fetch and store files, and open untrusted files only in a sandbox."""
 
-from collections.abc import Sequence
-from pathlib import PurePosixPath
+from collections.abc import Iterator, Sequence
+from pathlib import Path, PurePosixPath
 
 from anabranch.engine.worker.context import Context
 from anabranch.engine.worker.handler import handler
@@ -19,14 +19,22 @@ from anabranch.plugins.vector.handler_models import (
     ShownLayer,
     StagedTable,
 )
-from anabranch.plugins.vector.models import CleanedTable, ReadOptions
+from anabranch.plugins.vector.models import CleanedTable, LayerReport, ReadOptions
 from anabranch.plugins.vector.publishing.derived import put_report, require_own_item
 from anabranch.plugins.vector.publishing.describe import describe_item, table_output
+from anabranch.plugins.vector.reading.file_names import name_plainly
 from anabranch.plugins.vector.request import VectorRequest
 from anabranch.plugins.vector.sandbox_calls import convert_in_sandbox, sandbox_folder
 from anabranch.plugins.vector.settings import VectorSettings
 from anabranch.plugins.vector.tables.chunk_copier import ChunkCopier
-from anabranch.plugins.vector.tables.load import copy_chunk, find_last_gid, find_layer, find_published, finish_table
+from anabranch.plugins.vector.tables.load import (
+    copy_chunk,
+    find_last_gid,
+    find_layer,
+    find_published,
+    finish_table,
+    require_own_name,
+)
 from anabranch.plugins.vector.tables.names import name_base, name_layers
 from anabranch.storage.listed_files import PlannedFile
 
@@ -47,6 +55,8 @@ def preflight(params: VectorRequest, ctx: Context) -> Plan:
     shown = find_layer(ctx, table) if params.mode == "append" else None
     _require_layer(params, table, shown)
     require_own_item(ctx, params.collection, params.item_id or table)
+    if shown is None:
+        require_own_name(ctx, table, params.collection, params.item_id or table)
     file = PlannedFile.of(params.source, found, params.collection)
     return Plan(
         **file.model_dump(),
@@ -91,14 +101,14 @@ def validate_and_clean(params: CleanParams, ctx: Context) -> Cleaned:
     copier = ChunkCopier(ctx, folder, plan.table)
     with copier.running():
         converted = convert_in_sandbox(
-            ctx, copier.add, source=staged.path, folder=folder, settings=settings,
+            ctx, copier.add, source=_link_plainly(staged.path, ctx), folder=folder, settings=settings,
             options=ReadOptions(**params.model_dump(include=set(ReadOptions.model_fields))), **plan.target(),
         )  # fmt: skip
         chunks = copier.finish(most_bytes=settings.vector_chunk_mb * MB)
     tables = _describe_tables(plan, converted.tables, copier)
     warnings = (
         *plan.warnings,
-        *(line for layer in converted.reports for line in layer.warnings),
+        *(line for layer in converted.reports for line in (*layer.warnings, *_warn_of_dropped(layer))),
         *(f"The layer {name} has no features, and was left out." for name in converted.empty),
     )
     report = Report(
@@ -116,6 +126,23 @@ def validate_and_clean(params: CleanParams, ctx: Context) -> Cleaned:
         report=put_report(ctx, report),
         software=converted.software,
     )
+
+
+def _warn_of_dropped(layer: LayerReport) -> Iterator[str]:
+    if count := layer.rows - layer.written:
+        reasons = ", ".join(f"{found.count:,} {why}" for why, found in layer.dropped.items())
+        yield f"{count:,} of {layer.rows:,} rows of the layer {layer.layer} were dropped: {reasons}."
+
+
+def _link_plainly(path: Path, ctx: Context) -> Path:
+    """The file under a name that libraries can open."""
+    name = name_plainly(path.name)
+    if name == path.name:
+        return path
+    link = ctx.scratch / "source" / name
+    link.parent.mkdir()
+    link.symlink_to(path)
+    return link
 
 
 def _describe_tables(plan: Plan, tables: Sequence[CleanedTable], copier: ChunkCopier) -> tuple[StagedTable, ...]:

@@ -13,8 +13,8 @@ from anabranch.plugins.vector.models import ReadOptions
 __all__ = ["Mode", "PublishOptions", "VectorRequest", "check_table"]
 
 Mode = Literal["replace", "append"]
-# Room for what is added to it: the name of a layer is the caller's, that of a table ours.
-TABLE = re.compile(r"[a-z_][a-z0-9_]{0,39}", re.ASCII)
+# It is the id of the item, too. Room for what is added: the name of a layer is the caller's, that of a table ours.
+TABLE = re.compile(r"[a-z][a-z0-9_]{0,39}", re.ASCII)
 
 
 def check_table(name: str | None) -> str | None:

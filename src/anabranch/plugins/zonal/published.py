@@ -42,8 +42,8 @@ def find_raster(ctx: Context, collection: str, item: str, asset: str) -> tuple[P
         raise NotFound("zonal.no_asset", what, remedy=remedy)
     kind, document, published = found.pop("kind"), found.pop("document"), set(found.pop("published"))
     if kind not in (*COG_KINDS, MOSAIC):
-        what = f"of the kind {kind}" if kind else "at an address elsewhere"
-        raise _no_raster(f"asset {asset} of {collection}/{item} is no raster but {what}")
+        what = f"is of the kind {kind}, and no raster" if kind else "is no raster that was published here"
+        raise _no_raster(f"asset {asset} of {collection}/{item} {what}")
     found["publication"] = found.pop("number")
     raster = PinnedRaster(collection=collection, item=item, asset=asset, tiled=kind == MOSAIC, **found)
     if raster.tiled and not published.issuperset(_list_files(_read_mosaic(ctx, raster))):

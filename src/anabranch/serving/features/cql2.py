@@ -23,6 +23,7 @@ COMPARED = {"=": " = ", "<>": " <> ", "<": " < ", "<=": " <= ", ">": " > ", ">="
 TEMPORAL = {"t_after": " > ", "t_before": " < ", "t_equals": " = "}
 SPATIAL = ("intersects", "within", "contains", "disjoint", "touches", "crosses", "overlaps", "equals")
 OPEN_ENDS = ("..", "")
+MIN_SINGLE, MAX_SINGLE = 1.2e-38, 3.4e38
 NAMED = 5  # columns that an error names
 
 
@@ -72,6 +73,14 @@ class _Compiler:
             refuse(f"filter uses {name[:40]!r}, which is not supported", f"Use {', '.join(sorted(self._operators))}.")
         return compose("group", part=translate(name, args))
 
+    def _values(self, given: Sequence[Json]) -> list[Part]:
+        """What is compared; beside a column of single precision, numbers are rounded as its values are."""
+        named = [
+            self._layer.find(str(part["property"])) for part in given if isinstance(part, dict) and "property" in part
+        ]
+        is_single = any(column and column.type == "real" for column in named)
+        return [literal(repr(part)) if is_single and _fits_single(part) else self._value(part) for part in given]
+
     def _value(self, given: Json) -> Part:
         if isinstance(given, dict) and "property" in given:
             return find_column(self._layer, given["property"], "filter")
@@ -106,7 +115,7 @@ class _Compiler:
         return compose("not", condition=self.condition(part))
 
     def _compare(self, name: str, args: Sequence[Json]) -> Part:
-        return join({**COMPARED, **TEMPORAL}[name], [self._value(part) for part in _expect(args, 2, name)])
+        return join({**COMPARED, **TEMPORAL}[name], self._values(_expect(args, 2, name)))
 
     def _is_null(self, name: str, args: Sequence[Json]) -> Part:
         (part,) = _expect(args, 1, name)
@@ -114,14 +123,15 @@ class _Compiler:
         return compose("is_null", value=self._shape(part) if is_shape else self._value(part))
 
     def _between(self, name: str, args: Sequence[Json]) -> Part:
-        value, low, high = (self._value(part) for part in _expect(args, 3, name))
+        value, low, high = self._values(_expect(args, 3, name))
         return compose("between", value=value, low=low, high=high)
 
     def _among(self, name: str, args: Sequence[Json]) -> Part:
         value, listed = _expect(args, 2, name)
         if not isinstance(listed, list) or not listed:
             refuse("filter has an `in` without values", "List them in brackets.")
-        return compose("among", value=self._value(value), values=join(", ", [self._value(part) for part in listed]))
+        found, *others = self._values([value, *listed])
+        return compose("among", value=found, values=join(", ", others))
 
     def _relate(self, name: str, args: Sequence[Json]) -> Part:
         left, right = (self._shape(part) for part in _expect(args, 2, name))
@@ -144,6 +154,13 @@ def _expect(args: object, count: int, name: str) -> Sequence[Json]:
     if not isinstance(args, list) or len(args) != count:
         refuse(f"filter has a {name!r} that needs {count} arguments", "Fix the filter.")
     return args
+
+
+def _fits_single(given: Json) -> bool:
+    """Whether it is a number that single precision rounds, and not to 0 or infinity."""
+    if not isinstance(given, float) or given.is_integer() or not is_finite(given):
+        return False
+    return MIN_SINGLE <= abs(given) <= MAX_SINGLE
 
 
 def _time(text: str) -> Part:

@@ -18,6 +18,7 @@ from anabranch.serving.parameters import query_names, refuse_unknown
 from anabranch.serving.stac.search.bounds import BOUNDS, refuse
 from anabranch.serving.stac.search.cql2 import check_values
 from anabranch.serving.stac.search.request import READ, check_query
+from anabranch.serving.stac.search.times import DAY
 
 __all__ = [
     "FeatureQuery",
@@ -150,13 +151,26 @@ def _within(box: Box) -> Part:
 
 def _at(text: str, column: Column) -> Iterator[Part]:
     try:
-        found = str_to_interval(text)
+        found = str_to_interval(_spell_days(text))
     except HTTPException as error:
-        refuse(f"datetime: {error.detail}", "Write it like 2026-03-21T10:15:00Z, or two of them with a / between.")
+        refuse(
+            f"datetime: {error.detail}",
+            "Write it like 2026-03-21 or 2026-03-21T10:15:00Z, or two of them with a / between.",
+        )
     start, end = found if isinstance(found, tuple) else (found, found)
     for sign, moment in ((" >= ", start), (" <= ", end)):
         if moment is not None:
             yield join(sign, [column_of(column.name), literal(_spell(moment, column))])
+
+
+def _spell_days(text: str) -> str:
+    """The interval with the first and the last moment of a date in place of it."""
+    start, slash, end = text.partition("/")
+    if not DAY.fullmatch(start) and not DAY.fullmatch(end):
+        return text
+    first = f"{start}T00:00:00Z" if DAY.fullmatch(start) else start
+    last = end if slash else start
+    return f"{first}/{last}T23:59:59.999999Z" if DAY.fullmatch(last) else f"{first}/{last}"
 
 
 def _spell(moment: clock.datetime, column: Column) -> str:

@@ -77,7 +77,8 @@ def _translate(error: psycopg.Error, *, collapsed: bool) -> AnabranchError:
     said = error.diag.message_primary or str(error)
     if refusal := REFUSALS.get(error.sqlstate or ""):
         kind, code = refusal
-        return kind(code, said)
+        what = f"{said}: {error.diag.message_detail}" if error.diag.message_detail else said
+        return kind(code, what)
     # pgstac does not report that it could not get the lock to create a partition; the partition is just missing.
     if isinstance(error, LOCK_ERRORS) or (isinstance(error, MISSING_ERRORS) and PARTITION_PREFIX in said):
         return Transient(f"the catalog is in use: {said}", code="catalog.busy", remedy="The task is retried.")

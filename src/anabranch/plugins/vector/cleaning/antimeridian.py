@@ -24,6 +24,8 @@ Locate = Callable[["Floats"], "Floats"]
 NOISE_DEGREES = 1e-9
 # An upright rectangle with corners only may be a wide one as well as a narrow one across the antimeridian.
 MAX_RECTANGLE_WIDTH, MAX_RECTANGLE_HEIGHT = 60.0, 90.0
+# In longitudes from 0 to 360 degrees, only a side that is nearly a full turn wide crosses 0: by this much at most.
+MAX_WIDTH_ACROSS_ZERO = 30.0
 MAX_SIDE_AROUND_POLE, MIN_LATITUDE_AROUND_POLE = 90.0, 45.0
 
 
@@ -37,7 +39,8 @@ def cut(geometry: shapely.Geometry, source: shapely.Geometry | None, locate: Loc
 
     Of a projected layer, `source` is the geometry in its own CRS, and `locate` converts that to degrees: they show
     which way a long side goes. In degrees nothing shows it, and sides go the shorter way, unless that leaves no area,
-    or goes around the Earth but around no pole, or the polygon is a rectangle of the size of the world.
+    or goes around the Earth but around no pole, or the polygon is a rectangle of the size of the world. Where all
+    longitudes are from 0 to 360, only sides that are nearly a full turn wide do.
     """
     parts = shapely.get_parts(geometry)
     sources = shapely.get_parts(source) if source is not None else [None] * len(parts)
@@ -90,6 +93,9 @@ def _unroll(ring: "Floats", source: "Floats | None", locate: Locate | None) -> "
         turned = np.where(straight, steps[wide], turned)
     laps = np.zeros(len(lons))
     laps[wide + 1] = np.round((turned - steps[wide]) / FULL_TURN)
+    goes_around = lons[0] == lons[-1] and laps.sum()
+    if locate is None and lons.min() >= 0 and not goes_around:
+        laps[wide + 1] *= np.abs(turned) <= MAX_WIDTH_ACROSS_ZERO
     if not laps.any():
         return ring
     unrolled = ring.copy()

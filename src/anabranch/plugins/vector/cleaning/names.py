@@ -6,7 +6,7 @@ from collections.abc import Container, Sequence
 
 from anabranch.plugins.vector.cleaning.reserved_words import RESERVED_WORDS, SYSTEM_COLUMNS
 
-__all__ = ["OWN_COLUMNS", "name_columns", "number_name"]
+__all__ = ["OWN_COLUMNS", "has_other_letters", "make_words", "name_columns", "number_name"]
 
 OWN_COLUMNS = frozenset({"gid", "geom"})
 MAX_NAME_BYTES = 63
@@ -30,11 +30,25 @@ def name_columns(sources: Sequence[str]) -> list[str]:
 def _make_plain(source: str, place: int) -> str:
     if _PLAIN.fullmatch(source) and source not in _FORBIDDEN:
         return source
-    letters = unicodedata.normalize("NFKD", source.casefold().translate(_LETTERS)).encode("ascii", "ignore").decode()
-    name = re.sub(r"[^a-z0-9_]+", "_", letters.lower()).strip("_") or f"column_{place}"
+    name = make_words(source) or f"column_{place}"
     if name in _FORBIDDEN or name[0].isdigit():
         name = f"_{name}"
     return name[:MAX_NAME_BYTES]
+
+
+def make_words(text: str) -> str:
+    """The text in small letters a to z, digits and underscores; letters that have none of these are left out."""
+    return re.sub(r"[^a-z0-9_]+", "_", _to_ascii(text)).strip("_")
+
+
+def has_other_letters(text: str) -> bool:
+    """Whether letters or digits of the text are left out of its words, as those of other scripts are."""
+    return any(letter.isalnum() and not _to_ascii(letter) for letter in text)
+
+
+def _to_ascii(text: str) -> str:
+    letters = unicodedata.normalize("NFKD", text.casefold().translate(_LETTERS))
+    return letters.encode("ascii", "ignore").decode().lower()
 
 
 def number_name(name: str, taken: Container[str], most: int = MAX_NAME_BYTES, *, first: int = 1) -> str:

@@ -1,5 +1,6 @@
 """Where rows are: coordinates in EPSG:4326, within the globe (R1, V2)."""
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -37,7 +38,7 @@ class Placement:
         self._reprojection = reprojection
         self._guessed = guessed
         self._has_fractions = False
-        self._rows = self._outside = self._fit_swapped = self._elsewhere = 0
+        self._rows = self._outside = self._fit_swapped = self._elsewhere = self._across_zero = 0
 
     def place(self, rows: Rows) -> None:
         """Reproject rows, drop those that are not on the globe, and cut those that cross the antimeridian."""
@@ -84,9 +85,16 @@ class Placement:
                 code="vector.coordinates",
                 remedy="Check whether the CRS is right, and set `crs` if the file has none.",
             )
+        return list(self._warn())
+
+    def _warn(self) -> Iterator[str]:
         if self._fit_swapped:
-            return [f"{self._fit_swapped:,} of the rows out of range would fit if x and y were swapped."]
-        return []
+            yield f"{self._fit_swapped:,} of the rows out of range would fit if x and y were swapped."
+        if self._across_zero:
+            yield (
+                f"{self._across_zero:,} shapes with longitudes from 0 to 360 have sides that are nearly a full turn"
+                " wide; they were taken for short ones across 0 degrees. The report has the areas of some."
+            )
 
     @property
     def _crs_name(self) -> str:
@@ -176,12 +184,15 @@ class Placement:
     def _cut(self, rows: Rows, source: "npt.NDArray[np.object_]", crosses: "Mask") -> None:
         projected = not self._reprojection.is_geographic
         locate = self._reprojection.to_degrees if projected else None
-        changed = np.zeros(len(rows), bool)
+        changed, drawn = np.zeros(len(rows), bool), rows.geometry.copy()
         for place in np.flatnonzero(crosses):
-            found = cut(rows.geometry[place], source[place] if projected else None, locate)
-            changed[place] = found is not rows.geometry[place]
+            found = cut(drawn[place], source[place] if projected else None, locate)
+            changed[place] = found is not drawn[place]
             rows.geometry[place] = found
-        rows.change(changed, "antimeridian", lambda place: f"{len(shapely.get_parts(rows.geometry[place]))} parts")
+        if not projected:
+            moved = ~np.isclose(_measure(drawn[changed]), _measure(rows.geometry[changed]))
+            self._across_zero += int((moved & (shapely.bounds(drawn[changed])[:, 0] >= 0)).sum())
+        rows.change(changed, "antimeridian", lambda place: _describe_cut(drawn[place], rows.geometry[place]))
 
 
 def _read_coordinates(rows: Rows) -> tuple["Floats", "Integers"]:
@@ -205,6 +216,19 @@ def _write(rows: Rows, degrees: "Floats") -> "npt.NDArray[np.object_]":
         heights = shapely.get_coordinates(geometry, include_z=True)[:, 2:]
         degrees = np.concatenate([degrees, heights], axis=1)
     return np.asarray(shapely.set_coordinates(geometry, degrees))
+
+
+def _measure(shapes: "npt.NDArray[np.object_]") -> "Floats":
+    """The area of polygons, and the length of lines."""
+    found: Floats = np.where(shapely.get_dimensions(shapes) == 2, shapely.area(shapes), shapely.length(shapes))
+    return found
+
+
+def _describe_cut(drawn: shapely.Geometry, found: shapely.Geometry) -> str:
+    before, after = _measure(np.array([drawn, found], object))
+    parts = f"{len(shapely.get_parts(found))} parts"
+    what = "area" if shapely.get_dimensions(found) == 2 else "length"
+    return parts if np.isclose(before, after) else f"{parts}, of the {what} {after:.4g}; as drawn {before:.4g}"
 
 
 def _describe(point: "Floats") -> str:

@@ -23,6 +23,7 @@ __all__ = ["Bounds", "Expected", "Extent", "check", "compare_sample", "expect", 
 
 Bounds = tuple[float, float, float, float]
 SAMPLES_PER_BATCH = 20
+SECOND_MICROSECONDS = 1_000_000
 
 
 class Extent:
@@ -58,12 +59,16 @@ class Extent:
 
 @dataclass(frozen=True)
 class Expected:
-    """The rows of a table: how many, where, of which geometry types, and some of them."""
+    """The rows of a table: how many, where, of which geometry types, and some of them.
+
+    `early` are the columns with a time before 1970 that has a fraction of a second.
+    """
 
     rows: int
     bounds: Bounds | None
     geometry_types: frozenset[str]
     sample: pa.Table
+    early: frozenset[str] = frozenset()
 
 
 def shapes_of(wkb: pa.Array) -> "Geometries":
@@ -74,13 +79,24 @@ def shapes_of(wkb: pa.Array) -> "Geometries":
 
 def expect(source: Path, columns: "Sequence[Column]") -> Expected:
     """What files of these rows must hold."""
-    extent, samples = Extent(), list[pa.RecordBatch]()
+    extent, samples, early = Extent(), list[pa.RecordBatch](), set[str]()
     for batch in read_rows(source, columns):
+        early |= _find_early(batch)
         extent.add(shapes_of(batch[GEOMETRY]))
         some = np.unique(np.linspace(0, len(batch) - 1, SAMPLES_PER_BATCH).astype(int))
         samples.append(batch.take(pa.array(some)))
     sample = pa.Table.from_batches(samples) if samples else pa.table({GID: pa.array([], pa.int64())})
-    return Expected(extent.rows, extent.bounds, extent.types, sample)
+    return Expected(extent.rows, extent.bounds, extent.types, sample, frozenset(early))
+
+
+def _find_early(rows: pa.RecordBatch) -> set[str]:
+    found = set()
+    for field, values in zip(rows.schema, rows.columns, strict=True):
+        if pa.types.is_timestamp(field.type):
+            numbers = pc.fill_null(values.view(pa.int64()), 0).to_numpy(zero_copy_only=False)
+            if ((numbers < 0) & (numbers % SECOND_MICROSECONDS != 0)).any():
+                found.add(field.name)
+    return found
 
 
 def check(path: Path, what: str, found: object, expected: object) -> None:
@@ -99,7 +115,8 @@ def compare_sample(path: Path, sample: pa.Table, batches: Iterable[pa.RecordBatc
         for gid, one, other in zip(rows[GID], rows[name], sample.sort_by(GID)[name], strict=True):
             if one != other and not _are_nan(one.as_py(), other.as_py()):
                 raise Permanent(
-                    f"{path.name}: row {gid} has {one} in column {name!r}, and not {other}", code="vector.export_wrong"
+                    f"{path.name}: row {gid} has {one} in column {name!r}, and not {other}",
+                    code="vector.export_wrong",
                 )
 
 

@@ -51,7 +51,7 @@ def _write(
         case "geoparquet":
             verify_geoparquet(write_geoparquet(source, columns, path), expected)
         case "flatgeobuf":
-            write_flatgeobuf(source, columns, path, layer=layer, geometry_type=geometry_type)
+            write_flatgeobuf(source, columns, path, expected, layer=layer, geometry_type=geometry_type)
             verify_flatgeobuf(path, expected)
         case "pmtiles":
             write_pmtiles(source, columns, path, layer=layer, geometry_type=geometry_type, max_zoom=max_zoom)

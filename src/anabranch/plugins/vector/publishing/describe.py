@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
+from pathlib import PurePosixPath
 
 from anabranch.plugins.stac.facts import Footprint, Source, Table, TableColumn, VectorItem
 from anabranch.plugins.stac.facts import Output as ItemOutput
+from anabranch.plugins.vector.cleaning.names import has_other_letters
 from anabranch.plugins.vector.handler_models import FinishParams, Output, ShownLayer, StagedTable
 from anabranch.plugins.vector.models import Bounds
 
@@ -13,6 +15,7 @@ __all__ = ["EPOCH", "OURS", "Bounds", "describe_item", "outline", "table_output"
 
 TABLE_TYPE = "application/vnd.postgis.table"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MAX_TITLE_CHARS = 200
 MIN_SIDE_DEGREES = 1e-6
 OURS = (
     TableColumn(name="gid", type="bigint", description="The number of the row."),
@@ -39,7 +42,7 @@ def describe_item(
     report = params.cleaned.report
     return VectorItem(
         id=item_id,
-        title=params.title or (before.title if before else None),
+        title=params.title or (before.title if before else _name_title(params)),
         description=before.description if before else None,
         **_describe_time(params, before),
         footprint=Footprint(type="Polygon", coordinates=[outline(bounds)]),
@@ -57,6 +60,12 @@ def describe_item(
             sha256=_hash_parts(shown, table),
         ),
     )
+
+
+def _name_title(params: FinishParams) -> str | None:
+    """The name of the file, where that of the table does not have all of its letters."""
+    name = PurePosixPath(params.plan.name).stem
+    return name[:MAX_TITLE_CHARS] if has_other_letters(name) else None
 
 
 def _describe_time(params: FinishParams, before: VectorItem | None) -> dict[str, datetime | None]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from anabranch.plugins.vector.reading.choose import show_names
+from anabranch.plugins.vector.reading.file_names import name_plainly
 from anabranch.plugins.vector.reading.formats import ZIP, identify_suffix
 from anabranch.plugins.vector.settings import VectorSettings
 from anabranch.redaction import show_text
@@ -126,7 +127,7 @@ def _list(archive: Archive) -> str:
 
 
 def _unpack_file(archive: Archive, member: zipfile.ZipInfo, folder: Path) -> Unpacked:
-    written = archive.write(member, folder / "member" / _at(member).name)
+    written = archive.write(member, folder / "member" / name_plainly(_at(member).name))
     return Unpacked(file=written, notices=_find_unused(archive, [member]))
 
 

@@ -1,6 +1,8 @@
 """Rows that are added to a published layer: their columns must be those of the layer, in any order.
 
-Their geometries get its type and dimensions: heights that a file does not have are 0.
+A column without values fits any type. Formats without types show what values look like, and not what they are: they are
+taken for what the layer has where that changes nothing. Geometries get the layer's type and dimensions: heights that a
+file does not have are 0.
 """
 
 from collections.abc import Callable, Sequence
@@ -8,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import shapely
 
 from anabranch.errors import Permanent
@@ -26,6 +29,15 @@ FITTING: dict[ColumnType, frozenset[ColumnType]] = {
     ColumnType.BIGINT: frozenset({ColumnType.INTEGER, ColumnType.DOUBLE, ColumnType.NUMERIC}),
     ColumnType.REAL: frozenset({ColumnType.DOUBLE}),
 }
+# The same in files of formats without types: what looks like a whole number or a day is written in one way only.
+UNTYPED_FORMATS = frozenset({"CSV", "GeoJSON", "TopoJSON"})
+UNTYPED_FITTING: dict[ColumnType, frozenset[ColumnType]] = {
+    ColumnType.BIGINT: frozenset({ColumnType.TEXT}),
+    ColumnType.DATE: frozenset({ColumnType.TEXT}),
+    ColumnType.DOUBLE: frozenset({ColumnType.INTEGER, ColumnType.BIGINT, ColumnType.NUMERIC}),
+    ColumnType.TEXT: frozenset({ColumnType.NUMERIC}),
+}
+DECIMAL = r"^-?[0-9]+(\.[0-9]+)?$"
 FAMILIES: dict[GeometryType, Family] = {
     "Point": Family.POINT,
     "MultiPoint": Family.POINT,
@@ -40,31 +52,49 @@ def require_family(family: Family, target: AppendTarget) -> None:
         raise _refuse(f"the file has {family}s, and geo.{target.name} is of the type {target.geometry_type}")
 
 
-def fit_rows(found: Sequence[Column], target: AppendTarget) -> Callable[[CleanBatch], CleanBatch]:
+def fit_rows(found: Sequence[Column], target: AppendTarget, source_format: str) -> Callable[[CleanBatch], CleanBatch]:
     """A function that gives rows the columns and the geometry type of the layer; an error names what does not fit."""
     types = {column.name: column.type for column in found}
+    untyped = UNTYPED_FITTING if source_format in UNTYPED_FORMATS else {}
     wanted = {column.name: column.type for column in target.columns}
     wrong = [
         *(f"{name} is missing" for name in wanted if name not in types),
         *(f"{name} is not a column of the layer" for name in types if name not in wanted),
-        *(
-            f"{name} is {types[name]}, not {type_}"
-            for name, type_ in wanted.items()
-            if name in types and types[name] is not type_ and type_ not in FITTING.get(types[name], ())
-        ),
     ]
-    if wrong:
-        raise _refuse(f"the columns of the file are not those of geo.{target.name}: {'; '.join(wrong[:10])}")
+    others = [
+        name
+        for name, type_ in wanted.items()
+        if (has := types.get(name, type_)) is not type_ and type_ not in (*FITTING.get(has, ()), *untyped.get(has, ()))
+    ]
     schema = pa.schema([(name, ARROW_TYPES[type_]) for name, type_ in wanted.items()])
 
+    def check(filled: Sequence[str]) -> None:
+        """Refuse columns that the layer does not have, and those with values of another type."""
+        problems = [*wrong, *(f"{name} is {types[name]}, not {wanted[name]}" for name in filled)]
+        if problems:
+            raise _refuse(f"the columns of the file are not those of geo.{target.name}: {'; '.join(problems[:10])}")
+
     def fit(batch: CleanBatch) -> CleanBatch:
+        check([name for name in others if batch.attributes[name].null_count < len(batch.attributes)])
         try:
-            chosen = batch.attributes.select(list(wanted)).cast(schema)
+            columns = [_fit_values(batch.attributes[field.name], field.type, wanted[field.name]) for field in schema]
         except pa.ArrowInvalid as error:
             raise _refuse(f"a value of the file does not fit into geo.{target.name}: {error}") from error
+        chosen = pa.RecordBatch.from_arrays(columns, schema=schema) if columns else batch.attributes.select([])
         return CleanBatch(batch.family, batch.rows, _fit_geometry(batch.geometry, target), chosen)
 
+    if wrong and not others:
+        check(())
     return fit
+
+
+def _fit_values(values: pa.Array, arrow_type: pa.DataType, column_type: ColumnType) -> pa.Array:
+    if values.null_count == len(values):
+        return pa.nulls(len(values), arrow_type)
+    fitted = values.cast(arrow_type)
+    if column_type is ColumnType.NUMERIC and not pc.all(pc.match_substring_regex(fitted, DECIMAL)).as_py():
+        raise pa.ArrowInvalid("it is no decimal number")
+    return fitted
 
 
 def _fit_geometry(geometry: "Geometries | PlainPoints", target: AppendTarget) -> "Geometries | PlainPoints":

@@ -11,7 +11,7 @@ from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
 from anabranch.engine.worker.context import Context
-from anabranch.errors import Interrupted, NotFound, Permanent
+from anabranch.errors import Conflict, Interrupted, NotFound, Permanent
 from anabranch.plugins.vector.handler_models import ChunkRows, PublishedLayer, ShownLayer, StagedTable
 from anabranch.plugins.vector.models import TableShape
 from anabranch.plugins.vector.tables.statements import name_in, run, text
@@ -25,6 +25,7 @@ __all__ = [
     "make_table",
     "may_publish",
     "mix_table",
+    "require_own_name",
 ]
 
 BLOCK_BYTES = 2**20
@@ -60,6 +61,14 @@ def may_publish(ctx: Context, collection: str, item: str) -> bool:
     with ctx.catalog() as connection:
         ((answer,),) = run(connection, "may_publish", job_id=ctx.job_id, collection=collection, item=item)
     return bool(answer)
+
+
+def require_own_name(ctx: Context, name: str, collection: str, item: str) -> None:
+    """Refuse the name of another layer, or of a user's table, before any work; publishing refuses it, too."""
+    with ctx.catalog() as connection:
+        ((holder,),) = run(connection, "find_name_holder", job_id=ctx.job_id, name=name, key=f"{collection}/{item}")
+    if holder:
+        raise Conflict("publication.name_taken", f"geo.{name} belongs to {holder}", remedy="Give another `table`.")
 
 
 def make_table(ctx: Context, name: str, table: TableShape) -> None:

@@ -6,19 +6,23 @@ from hashlib import sha256
 from pathlib import PurePosixPath
 from re import sub
 
-from anabranch.plugins.vector.cleaning.names import number_name
+from anabranch.plugins.vector.cleaning.names import has_other_letters, make_words, number_name
 from anabranch.plugins.vector.models import CleanedTable, Family
 
 __all__ = ["make_unique", "name_base", "name_layers", "name_table"]
 
 MAX_BASE_CHARS = 40
 MAX_NAME_CHARS = 63
+HASH_CHARS = 8
 SUFFIXES = {Family.POINT: "points", Family.LINE: "lines", Family.POLYGON: "polygons"}
 
 
 def name_base(file: str) -> str:
-    """The name of a layer from that of its file: small letters, digits and underscores."""
-    return _plain(PurePosixPath(file).stem)[:MAX_BASE_CHARS].rstrip("_") or "layer"
+    """The name of a layer from that of its file: small letters, digits and underscores, the first one a letter.
+
+    It is the id of the item, too. A name that would be the same for other files has a hash of the file's name.
+    """
+    return _plain(PurePosixPath(file).stem, MAX_BASE_CHARS, digit_prefix="t_")
 
 
 def name_layers(base: str, tables: Sequence[CleanedTable]) -> list[str]:
@@ -27,7 +31,11 @@ def name_layers(base: str, tables: Sequence[CleanedTable]) -> list[str]:
     names: list[str] = []
     for table in tables:
         mixed = sum(other.layer == table.layer for other in tables) > 1
-        parts = [base, _plain(table.layer) if len(layers) > 1 else "", SUFFIXES[table.family] if mixed else ""]
+        parts = [
+            base,
+            _plain(table.layer, MAX_NAME_CHARS) if len(layers) > 1 else "",
+            SUFFIXES[table.family] if mixed else "",
+        ]
         names.append(make_unique("_".join(filter(None, parts)), names))
     return names
 
@@ -37,10 +45,15 @@ def name_table(name: str, job_id: str) -> str:
     return f"{name[:MAX_BASE_CHARS]}_{sha256(f'{job_id}/{name}'.encode()).hexdigest()[:8]}"
 
 
-def _plain(text: str) -> str:
-    ascii_ = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
-    plain = sub(r"[^a-z0-9]+", "_", ascii_).strip("_")
-    return f"_{plain}" if plain[:1].isdigit() else plain
+def _plain(text: str, max_chars: int, *, digit_prefix: str = "") -> str:
+    words = sub("_+", "_", make_words(text))
+    if words[:1].isdigit():
+        words = f"{digit_prefix}{words}"
+    if words and len(words) <= max_chars and not has_other_letters(text):
+        return words
+    # Composed, for the same name is written in two ways; without case, for so are the names of tables.
+    digest = sha256(unicodedata.normalize("NFC", text.casefold()).encode()).hexdigest()[:HASH_CHARS]
+    return f"{words[: max_chars - HASH_CHARS - 1].rstrip('_') or 'layer'}_{digest}"
 
 
 def make_unique(name: str, taken: Sequence[str], most: int = MAX_NAME_CHARS) -> str:

@@ -10,6 +10,12 @@ select coalesce(max(gid), 0) from geo.{layer}
 -- Whether a job may publish an item: nobody else's has its id.
 select app.find_foreign(%(collection)s, %(job_id)s, array[%(item)s]) = '{}'
 
+-- name: find_name_holder
+select app.find_name_holder(%(job_id)s, %(name)s, %(key)s)
+
+-- name: find_lowest_gid
+select min(t.gid) from geo.{table} t
+
 -- name: make_table
 select app.make_layer_table(%(table)s, %(job_id)s, %(geometry_type)s, %(mixed)s, %(has_z)s, %(columns)s, %(node)s,
                             %(attempt)s, %(lane)s, %(place)s, %(token)s)

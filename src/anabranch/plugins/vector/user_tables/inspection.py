@@ -1,5 +1,6 @@
 """Reads what a user's table is and holds, as the user, and refuses what can't become a layer."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from re import ASCII, fullmatch
 from typing import Any
@@ -96,13 +97,16 @@ def inspect_table(connection: Connection[Any], table: str) -> TableFacts:
         geometry = check_table(table, described)
         names = {"table": table, "geometry": geometry}
         measured = Geometries.model_validate(cursor.execute(name_in("measure_geometries", **names)).fetchone())
+        has_gid = any(column.name == "gid" for column in described.columns)
+        if has_gid:
+            check_numbers(table, cursor.execute(name_in("find_lowest_gid", table=table)).fetchone())
         cursor.execute(name_in("let_owner_read", table=table))
     return TableFacts(
         table=table,
         geometry=geometry,
         geometry_type=check_geometries(table, geometry, measured),
         has_z=measured.has_z,
-        has_gid=any(column.name == "gid" for column in described.columns),
+        has_gid=has_gid,
         columns=tuple(
             TableColumn(name=column.name, type=TYPES[column.code], description=column.description)
             for column in described.columns
@@ -110,6 +114,16 @@ def inspect_table(connection: Connection[Any], table: str) -> TableFacts:
         ),
         postgis=measured.postgis,
     )
+
+
+def check_numbers(table: str, found: Mapping[str, int | None] | None) -> None:
+    """Refuse numbers of rows below 0, which vector tiles can't hold."""
+    lowest = found["min"] if found else None
+    if lowest is not None and lowest < 0:
+        remedy = "Name the column otherwise, or leave it out: rows are numbered."
+        raise Permanent(
+            f"gid of geo.{table} has {lowest}; numbers of rows are 0 or more", code="geo.gid", remedy=remedy
+        )
 
 
 def check_table(table: str, found: UserTable) -> str:

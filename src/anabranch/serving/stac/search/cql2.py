@@ -34,7 +34,7 @@ DATETIME = ("datetime", "properties.datetime")
 # For an item that has only `datetime`, pgstac uses it as start and end.
 ITEM_INTERVAL = {"interval": [{"property": "start_datetime"}, {"property": "end_datetime"}]}
 SHOWN_ONLY = "proj:epsg"  # added to items for clients that know only this
-EXAMPLE = "Write a comparison, like eo:cloud_cover < 10, or several joined by `and` and `or`."
+EXAMPLE = "Write a comparison, like name = 'x', or several joined by `and` and `or`; the queryables list the names."
 
 
 def parse_filter(text: str, language: str | None) -> Json:
@@ -148,11 +148,20 @@ def _check_counts(depth: int, operators: int, steps: int) -> None:
         refuse("filter has too much inside its brackets", "Use fewer brackets, or send it as CQL2 JSON.")
 
 
+def _quote_names(text: str) -> str:
+    """The text with names like `_order` in quotes: CQL2 allows them without, and the parser does not."""
+    parts, before = list[str](), ""
+    for part in TOKEN.findall(text):
+        parts.append(f'"{part}"' if part[0] == "_" and before not in (":", ".") else part)
+        before = part
+    return "".join(parts)
+
+
 def _parse(text: str) -> Json:
     import cql2
 
     try:
-        parsed: Json = cql2.parse_text(text).to_json()
+        parsed: Json = cql2.parse_text(_quote_names(text)).to_json()
     except Exception as error:  # noqa: BLE001  # it raises a bare Exception
         refuse(f"filter is not CQL2 text: {' '.join(str(error).split())[:200]}", EXAMPLE)
     return parsed
