@@ -228,6 +228,25 @@ def test_v1_ids_of_features_are_a_column_of_their_own(
     assert {name: [row[name] for row in rows] for name in rows[0]} == read
 
 
+@pytest.mark.parametrize("suffix", [".geojson", ".geojsonl"])
+@pytest.mark.parametrize("ids", [[1, 2], ["x", 13], ["x", "way/13"], ["x", "14x"], ["x", "13"], [None, "13"]], ids=str)
+@pytest.mark.parametrize("given", [5, 5.5, "a"])
+@pytest.mark.parametrize("second", [{}, {"id": None}, None], ids=["absent", "null", "no properties"])
+def test_v1_an_id_of_a_feature_is_no_value_of_a_property_that_it_lacks(
+    layers: Open, tmp_path: Path, suffix: str, ids: list[object], given: object, second: dict[str, object] | None
+) -> None:
+    """GDAL would take 0 or 14 for the property `id` from the ids `way/13` or `14x`."""
+    features = [feature({"id": given}), {**feature({}), "properties": second}]
+    texts = [
+        json.dumps({**each, **({} if one is None else {"id": one})}) for each, one in zip(features, ids, strict=True)
+    ]
+    path = tmp_path / f"a{suffix}"
+    path.write_text(HEAD + ",".join(texts) + "]}" if suffix == ".geojson" else "\n".join(texts) + "\n")
+    rows = read_all(layers(path)[0]).attributes
+    assert [row["id"] for row in rows] == [given, None]
+    assert [row["feature_id"] for row in rows] == [one if ids == [1, 2] or one is None else str(one) for one in ids]
+
+
 def test_v1_values_and_ids_of_topojson_come_back_exactly(layers: Open, tmp_path: Path) -> None:
     geometries = [
         {"type": "Point", "coordinates": [1, 2], "id": "q", "properties": {"id": 5, "v": 1.1, "t": "10:00:00.123456"}},

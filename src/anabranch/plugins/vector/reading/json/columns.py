@@ -63,6 +63,7 @@ class PropertyFacts:
         self._ids: set[type] = set()
         self._last_id = -1
         self._ids_rise = self._ids_fit = self._ids_repeated = True
+        self._id_lacks = False  # a feature with an id has no property `id`, and GDAL would fill it in
 
     @property
     def names(self) -> set[str]:
@@ -125,6 +126,8 @@ class PropertyFacts:
         """Whether GDAL's column of a property has its values as they are."""
         if field.name not in self._kinds:  # it is none of a property
             return True
+        if field.name == "id" and self._id_lacks:
+            return False
         given, found = field.type, self.find_type(field.name)
         if found == pa.string():
             return given == found and self._kinds[field.name] <= {str}
@@ -145,6 +148,7 @@ class PropertyFacts:
         kind = given.__class__
         self._ids.add(kind)
         self._ids_repeated = self._ids_repeated and given == other and kind is other.__class__
+        self._id_lacks = self._id_lacks or (given is not None and other is None)
         if isinstance(given, int):
             self._ids_rise = self._ids_rise and given > self._last_id
             self._ids_fit = self._ids_fit and -LONG < given < LONG
