@@ -19,7 +19,7 @@ from anabranch.plugins.vector.handler_models import (
     ShownLayer,
     StagedTable,
 )
-from anabranch.plugins.vector.models import CleanedTable, ReadOptions
+from anabranch.plugins.vector.models import CleanedTable, LayerReport, ReadOptions
 from anabranch.plugins.vector.publishing.derived import put_report, require_own_item
 from anabranch.plugins.vector.publishing.describe import describe_item, table_output
 from anabranch.plugins.vector.request import VectorRequest
@@ -99,7 +99,7 @@ def validate_and_clean(params: CleanParams, ctx: Context) -> Cleaned:
     warnings = (
         *plan.warnings,
         *(line for layer in converted.reports for line in layer.warnings),
-        *(f"The layer {name} has no features, and was left out." for name in converted.empty),
+        *(_explain_empty(layer) for layer in converted.reports if not layer.written),
     )
     report = Report(
         source=params.source,
@@ -116,6 +116,14 @@ def validate_and_clean(params: CleanParams, ctx: Context) -> Cleaned:
         report=put_report(ctx, report),
         software=converted.software,
     )
+
+
+def _explain_empty(layer: LayerReport) -> str:
+    """Why a layer has no table."""
+    if not layer.rows:
+        return f"The layer {layer.layer} has no features, and was left out."
+    why = ", ".join(f"{found.count:,} {reason}" for reason, found in layer.dropped.items())
+    return f"The layer {layer.layer} was left out: none of its {layer.rows:,} features is left ({why} were dropped)."
 
 
 def _describe_tables(plan: Plan, tables: Sequence[CleanedTable], copier: ChunkCopier) -> tuple[StagedTable, ...]:

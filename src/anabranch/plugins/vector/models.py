@@ -187,7 +187,6 @@ class Converted(StrictModel):
 
     tables: tuple[CleanedTable, ...]
     reports: tuple[LayerReport, ...]
-    empty: tuple[str, ...] = Field(description="The names of layers that have no features.")
     software: dict[str, str]
 
 

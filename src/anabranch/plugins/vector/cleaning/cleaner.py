@@ -79,8 +79,8 @@ class Cleaner:
                 self._written += len(found.rows)
                 yield found
 
-    def report(self) -> LayerReport:
-        """What was found, changed and dropped; an error if nothing is left, or if the CRS can't be right.
+    def report(self, *, may_be_empty: bool = False) -> LayerReport:
+        """What was found, changed and dropped; an error if the CRS can't be right, or if nothing is left.
 
         Rows written and dropped must be as many as the file has, where that is known without reading them (V1).
         """
@@ -88,7 +88,7 @@ class Cleaner:
         dropped, rows = self.dropped.counts(), self._written + self.dropped.total()
         if self._layer.features not in (None, rows):
             raise _lost(self._layer.name)
-        if not self._written:
+        if not self._written and not may_be_empty:
             raise _nothing_left(self._layer.name, {why: found.count for why, found in dropped.items()})
         crs = self._reprojection.report(self._source)
         return LayerReport(
