@@ -3,13 +3,15 @@
 import json
 import math
 import struct
-from datetime import date
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import geopandas
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
+import pyogrio
 import pytest
 import shapely
 
@@ -30,6 +32,7 @@ from tests.support.vectors import (
 from tests.unit.vector.conftest import Open
 
 BIG = 2**60 + 1
+TEN = datetime(2020, 1, 1, 10, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
@@ -180,6 +183,44 @@ def test_geoparquet_with_native_geometries(layers: Open, tmp_path: Path) -> None
     write_frame(frame, tmp_path / "a.parquet", geometry_encoding="geoarrow")
     (layer,) = layers(tmp_path / "a.parquet")
     assert shapely.from_wkb(read_all(layer).geometry).tolist() == frame.geometry.tolist()
+
+
+@pytest.mark.parametrize("suffix", [".fgb", ".gml", ".kml"])
+@pytest.mark.parametrize(
+    ("texts", "read"),
+    [
+        (["2020-01-01T10:00:00+05:30", None, "2020-01-01T10:00:00Z"], [TEN - timedelta(hours=5.5), None, TEN]),
+        (["2020-01-01T10:00:00", None], [TEN.replace(tzinfo=None), None]),
+        (["2020-01-01T10:00:00", "2020-01-01T10:00:00Z"], ["2020-01-01T10:00:00", "2020-01-01T10:00:00Z"]),
+        ([None, None], [None, None]),
+    ],
+    ids=str,
+)
+def test_v1_times_keep_their_zones(
+    layers: Open, tmp_path: Path, suffix: str, texts: list[str | None], read: list[object]
+) -> None:
+    path = write_times(tmp_path / f"a{suffix}", texts)
+    (layer,) = layers(path)
+    content = read_all(layer, 2)
+    assert [row["timestamp" if suffix == ".kml" else "t"] for row in content.attributes] == read
+    assert content.changed == {}
+
+
+def write_times(path: Path, texts: Sequence[str | None]) -> Path:
+    """A file with a column of times, `t`, or the timestamps of placemarks."""
+    if path.suffix == ".kml":
+        when = [f"<TimeStamp><when>{text}</when></TimeStamp>" if text else "" for text in texts]
+        point = "<Point><coordinates>1,2</coordinates></Point>"
+        return make_kml(
+            path, "<Document>" + "".join(f"<Placemark>{one}{point}</Placemark>" for one in when) + "</Document>"
+        )
+    geometry = pa.array([shapely.to_wkb(shapely.Point(1, 2))] * len(texts), pa.binary())
+    times = pa.field("t", pa.string(), metadata={"GDAL:OGR:type": "DateTime"})
+    schema = pa.schema([times, pa.field("g", pa.binary())])
+    table = pa.table([pa.array(texts, pa.string()), geometry], schema=schema)
+    driver = {".fgb": "FlatGeobuf", ".gml": "GML"}[path.suffix]
+    pyogrio.write_arrow(table, path, driver=driver, geometry_name="g", geometry_type="Point", crs="EPSG:4326")
+    return path
 
 
 def test_lists_json_and_mixed_properties(layers: Open, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ SIZE = struct.Struct("<I")  # before the header, and before each feature
 
 def open_flatgeobuf(path: Path, options: ReadOptions, settings: VectorSettings) -> tuple[SourceLayer, ...]:
     """The layer of a FlatGeobuf file."""
-    file = OgrFile(path, path.name, "FlatGeobuf", settings)
+    file = OgrFile(path, path.name, "FlatGeobuf", settings, times_have_zones=True)
     layers = [(name, True) for name, _ in list_layers(file)]  # none, where its header is damaged
     (name,), _ = choose_layers(path.name, layers, options.layer, settings)
     return (open_layer(file, name, rows=count_features(file) or _count_rows(path)),)

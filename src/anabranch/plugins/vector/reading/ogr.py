@@ -19,7 +19,8 @@ from anabranch.plugins.vector.models import Notes, ReadBatches, SourceBatch, Sou
 from anabranch.plugins.vector.reading.batches import check_count, name_apart, slice_batch
 from anabranch.plugins.vector.reading.curves import simplify_types
 from anabranch.plugins.vector.reading.drivers import ALLOWED, gdal_options
-from anabranch.plugins.vector.reading.json.columns import OwnColumns
+from anabranch.plugins.vector.reading.own_values import OwnValues
+from anabranch.plugins.vector.reading.time_texts import TimeTexts
 from anabranch.plugins.vector.settings import VectorSettings
 
 if TYPE_CHECKING:
@@ -51,7 +52,8 @@ class OgrFile:
     options: Mapping[str, str] = field(default_factory=dict)
     has_keys: bool = False  # the number of a row is a value of the file, under the name that it has there
     id_column: str | None = None  # so it is, and how it is called
-    own: OwnColumns | None = None  # columns whose values GDAL would change
+    own: OwnValues | None = None  # columns whose values GDAL would change
+    times_have_zones: bool = False  # which GDAL drops, unless it gives times as text
 
 
 def check_drivers(allowed: frozenset[str] = ALLOWED) -> None:
@@ -177,7 +179,9 @@ class _Reader(ReadBatches):
             self._meta, self._source = next(stream)
         self.crs: str | None = self._meta["crs"]
         self._kept = self._choose_columns()
-        self._own = file.own.find_types([self._source.field(place) for place in self._kept]) if file.own else {}
+        self._values = file.own or (TimeTexts(self._read_columns) if file.times_have_zones else None)
+        given = [self._source.field(place) for place in self._kept]
+        self._own = self._values.find_types(given) if self._values else {}
         self.schema, self._places = self._make_schema()
         # KML and GML are read whole or in passes: many open layers would be many copies.
         self._stream: Iterator[pa.RecordBatch] | None = stream if layer == 0 else None
@@ -191,7 +195,7 @@ class _Reader(ReadBatches):
             with _reported(self._file):
                 next(stream)
         numbers = _Numbers(self._left_out)
-        take = self._file.own.open(self._own) if self._file.own and self._own else None
+        take = self._values.open(self._own, self._changed) if self._values and self._own else None
         for reason, rows in self._left_out.items():
             dropped.add(reason, list(rows))
         while True:
@@ -200,10 +204,18 @@ class _Reader(ReadBatches):
             if batch is None:
                 break
             for part in slice_batch(batch, max_rows):
-                yield self._convert(part, numbers.take(len(part)), take(len(part)) if take else {})
+                taken = numbers.take(len(part))
+                yield self._convert(part, taken, take(part, taken) if take else {})
         check_count(self._file.name, self._rows, numbers.done)
 
-    def _open(self) -> Generator[Any, None, None]:
+    def _read_columns(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """The batches of some columns."""
+        with _reported(self._file):
+            stream = self._open(columns=list(names), read_geometry=False)
+            next(stream)
+            yield from stream
+
+    def _open(self, **wishes: Any) -> Generator[Any, None, None]:  # as GDAL's and pyogrio's options are
         file = self._file
         with open_arrow(
             file.path,
@@ -212,6 +224,8 @@ class _Reader(ReadBatches):
             return_fids=True,
             batch_size=file.settings.vector_batch_rows,
             use_pyarrow=True,
+            datetime_as_string=file.times_have_zones,
+            **wishes,
             **file.options,
         ) as (meta, reader):
             yield meta, reader.schema

@@ -28,7 +28,7 @@ def open_kml(path: Path, options: ReadOptions, settings: VectorSettings) -> tupl
             code="vector.kml",
             remedy="Send a KML file with placemarks; ground overlays are pictures, and links are not followed.",
         )
-    file = OgrFile(path, path.name, "KML", settings)
+    file = OgrFile(path, path.name, "KML", settings, times_have_zones=True)
     counts = {name: count_features(file, name) for name, has_geometry in list_layers(file) if has_geometry}
     if (found := sum(counts.values())) != placemarks:
         raise Permanent(
@@ -62,7 +62,8 @@ def _what_else(facts: XmlFacts) -> str:
 def open_gml(path: Path, options: ReadOptions, settings: VectorSettings) -> tuple[SourceLayer, ...]:
     """The layers of a GML file: its types of features; no schema beside it or on the network is read."""
     facts = scan_xml(path)
-    file = OgrFile(path, path.name, "GML", settings, options={"WRITE_GFS": "NO", "DOWNLOAD_SCHEMA": "NO"})
+    options_of_gml = {"WRITE_GFS": "NO", "DOWNLOAD_SCHEMA": "NO"}
+    file = OgrFile(path, path.name, "GML", settings, options=options_of_gml, times_have_zones=True)
     layers = list_indexed_layers(file)
     chosen, notices = choose_layers(path.name, layers, options.layer, settings)
     return tuple(

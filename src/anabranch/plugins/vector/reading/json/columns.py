@@ -10,11 +10,16 @@ from dataclasses import dataclass
 from datetime import date, datetime, time
 from functools import cached_property
 from itertools import chain, count, islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from anabranch.plugins.vector.models import Notes
 from anabranch.plugins.vector.reading.csv.types import DAY, TIME, ZONE
+from anabranch.plugins.vector.reading.own_values import TakeRows
+
+if TYPE_CHECKING:
+    from anabranch.plugins.vector.models import Rows
 
 __all__ = ["Feature", "OwnColumns", "PropertyFacts"]
 
@@ -181,17 +186,17 @@ class OwnColumns:
         name = self.facts.id_name
         return found if name is None or self.has_ids else {name: self.facts.id_type, **found}
 
-    def open(self, types: Mapping[str, pa.DataType]) -> Callable[[int], dict[str, pa.Array]]:
-        """What returns the values of the next so many rows."""
+    def open(self, types: Mapping[str, pa.DataType], changed: Notes) -> TakeRows:
+        """What returns the values of the next rows."""
         features = self.read()
         ids = self.facts.id_name
 
-        def take(size: int) -> dict[str, pa.Array]:
-            rows = list(islice(features, size))
-            properties = [row.get("properties") or {} for row in rows]
-            columns = {name: [row.get(name) for row in properties] for name in types}
+        def take(batch: pa.RecordBatch, rows: "Rows") -> dict[str, pa.Array]:
+            taken = list(islice(features, len(rows)))
+            properties = [each.get("properties") or {} for each in taken]
+            columns = {name: [each.get(name) for each in properties] for name in types}
             if ids and ids in types:
-                columns[ids] = [row.get("id") for row in rows]
+                columns[ids] = [each.get("id") for each in taken]
             return {name: _convert(columns[name], kind) for name, kind in types.items()}
 
         return take
