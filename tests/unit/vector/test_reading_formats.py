@@ -2,8 +2,10 @@
 
 import json
 import math
+import sqlite3
 import struct
 from collections.abc import Sequence
+from contextlib import closing
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
@@ -32,6 +34,8 @@ from tests.support.vectors import (
 from tests.unit.vector.conftest import Open
 
 BIG = 2**60 + 1
+DAY = date(2024, 1, 5)
+DAYS = ["2024-01-05"] * 4
 TEN = datetime(2020, 1, 1, 10, tzinfo=UTC)
 
 
@@ -204,6 +208,60 @@ def test_v1_times_keep_their_zones(
     content = read_all(layer, 2)
     assert [row["timestamp" if suffix == ".kml" else "t"] for row in content.attributes] == read
     assert content.changed == {}
+
+
+ODD_VALUES: list[tuple[str, list[object], list[object], dict[int, str]]] = [
+    ("DATE", ["2024-01-05", "", "n/a", "05.01.2024", "2024-02-30", *DAYS], [DAY, None, None, None, None, *[DAY] * 4],
+     {2: "", 3: "n/a", 4: "05.01.2024", 5: "2024-02-30"}),
+    ("DATE", ["2024/01/05", "2024-01-05T00:00:00Z", None], [DAY, DAY, None], {}),
+    ("DATE", ["5.1.24", "6.1.24", "2024-01-05"], ["5.1.24", "6.1.24", "2024-01-05"], {}),
+    ("DATETIME", ["2020-01-01T10:00:00Z", "2020-01-01 10:00:00", "2020-01-01T12:00+02:00", "", "2020-01-01T25:00:00Z"],
+     [TEN, TEN, TEN, None, None], {4: "", 5: "2020-01-01T25:00:00Z"}),
+    ("MEDIUMINT", [3_000_000_000, 1], [3_000_000_000, 1], {}),
+    ("SMALLINT", [40_000, -1], [40_000, -1], {}),
+    ("SMALLINT", [1, 2, "x"], [1, 2, None], {3: "x"}),
+    ("INTEGER", [7, 8, 9, "abc", "12abc"], [7, 8, 9, None, None], {4: "abc", 5: "12abc"}),
+    ("INTEGER", [7, 1.9, 1e30], [7.0, 1.9, 1e30], {}),
+    ("INTEGER", [2**60 + 1, 1.5], [str(2**60 + 1), "1.5"], {}),
+    ("REAL", [1.5, 2, "1,5", ""], [1.5, 2.0, None, None], {3: "1,5", 4: ""}),
+    ("REAL", ["1,5", "2,5", None], ["1,5", "2,5", None], {}),
+    ("FLOAT", [1.5, 1e300], [1.5, 1e300], {}),
+    ("BOOLEAN", [1, 0, "x"], [True, False, None], {3: "x"}),
+    ("BOOLEAN", ["true", "false"], ["true", "false"], {}),
+    ("BOOLEAN", [-1, 0], [-1, 0], {}),
+    ("VARCHAR(10)", ["a", None], ["a", None], {}),
+    ("BIGINT", [2**60 + 1, None], [2**60 + 1, None], {}),
+    ("DECIMAL(10,2)", [1.25, 3], [1.25, 3.0], {}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("layer", ["places", "seen"])
+@pytest.mark.parametrize(("kind", "values", "read", "lost"), ODD_VALUES, ids=str)
+def test_v1_values_of_a_geopackage_that_are_not_of_their_type_are_null_and_reported(
+    layers: Open, tmp_path: Path, layer: str, kind: str, values: list[object], read: list[object], lost: dict[int, str]
+) -> None:
+    """A column gets a wider type where that has all of its values, and is text where most are of another."""
+    frame = geopandas.GeoDataFrame({"n": range(len(values))}, geometry=[shapely.Point(1, 2)] * len(values), crs=4326)
+    path = make_geopackage(
+        tmp_path / "a.gpkg",
+        [
+            f'alter table places add column "v ""x" {kind}',
+            'create view seen as select fid as OGC_FID, geom, "v ""x" from places',
+            "insert into gpkg_contents (table_name, data_type, srs_id) values ('seen', 'features', 4326)",
+            "insert into gpkg_geometry_columns values ('seen', 'geom', 'POINT', 4326, 0, 0)",
+        ],
+        frame,
+    )
+    with closing(sqlite3.connect(path)) as database, database:
+        database.executemany('update places set "v ""x" = ? where n = ?', [(one, n) for n, one in enumerate(values)])
+    (found,) = layers(path, layer=layer)
+    content = read_all(found, 2)
+    assert [row['v "x'] for row in content.attributes] == read
+    assert sum(count.count for count in content.changed.values()) == len(lost)
+    samples = content.changed["not_of_its_type"].samples if lost else ()
+    assert {sample.row: sample.what for sample in samples} == {
+        row: f'column v "x: {text}' for row, text in lost.items()
+    }
 
 
 def write_times(path: Path, texts: Sequence[str | None]) -> Path:
