@@ -4,9 +4,11 @@ import json
 import math
 import sqlite3
 import struct
+import zipfile
 from collections.abc import Sequence
 from contextlib import closing
 from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 
 import geopandas
@@ -262,6 +264,44 @@ def test_v1_values_of_a_geopackage_that_are_not_of_their_type_are_null_and_repor
     assert {sample.row: sample.what for sample in samples} == {
         row: f'column v "x: {text}' for row, text in lost.items()
     }
+
+
+def put_texts(path: Path, kind: str, width: int, texts: Sequence[str]) -> Path:
+    """A Shapefile with a field `v` of these texts, after one with the numbers of rows."""
+    frame = geopandas.GeoDataFrame({"n": range(len(texts))}, geometry=[shapely.Point(1, 2)] * len(texts), crs=4326)
+    with zipfile.ZipFile(zip_shapefile(path.with_name("plain.zip"), frame)) as archive:
+        parts = {f"a.{name.rpartition('.')[2]}": archive.read(name) for name in archive.namelist()}
+    fields = struct.pack("<11sc4xBB14x", b"n", b"N", 4, 0) + struct.pack("<11sc4xBB14x", b"v", kind.encode(), width, 0)
+    head = struct.pack("<B3xIHH20x", 3, len(texts), 32 + len(fields) + 1, 5 + width)
+    rows = b"".join(b" %4d" % n + text.rjust(width).encode() for n, text in enumerate(texts))
+    return make_zip(path, {**parts, "a.dbf": head + fields + b"\r" + rows})
+
+
+ODD_TEXTS: list[tuple[str, int, list[str], list[object], dict[int, str]]] = [
+    ("N", 5, ["1", "abc", "*****", "", "+2"], [1, None, None, None, 2], {2: "abc"}),
+    ("N", 5, ["1", "1.5"], [1.0, 1.5], {}),
+    ("N", 5, ["1", "2", "12a", "1 2"], [1, 2, None, None], {3: "12a", 4: "1 2"}),
+    ("N", 5, ["a1", "a2", "3"], ["a1", "a2", "3"], {}),
+    ("F", 10, ["1.5", "1,5", "1e5", ".5", "1e400", "5."], [1.5, None, 1e5, 0.5, None, 5.0], {2: "1,5", 5: "1e400"}),
+    ("N", 19, [str(2**63 + 1), "-1"], [Decimal(2**63 + 1), Decimal(-1)], {}),
+    ("N", 19, ["1234567890123456789", "x", "2"], [1234567890123456789, None, 2], {2: "x"}),
+    ("D", 8, ["20240105", "20240229", "20240230", "2024-1-5", "00000000", "", "20240106"],
+     [DAY, date(2024, 2, 29), None, None, None, None, date(2024, 1, 6)], {3: "20240230", 4: "2024-1-5"}),
+    ("D", 8, ["2024-1-5", "05.01.24"], ["2024-1-5", "05.01.24"], {}),
+    ("L", 1, ["T", "f", "?", "", "y", "N"], [True, False, None, None, True, False], {}),
+    ("L", 1, ["T", "f", "x"], [True, False, None], {3: "x"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "width", "texts", "read", "lost"), ODD_TEXTS, ids=str)
+def test_v1_texts_of_a_shapefile_that_are_not_of_their_type_are_null_and_reported(
+    layers: Open, tmp_path: Path, kind: str, width: int, texts: list[str], read: list[object], lost: dict[int, str]
+) -> None:
+    (found,) = layers(put_texts(tmp_path / "a.zip", kind, width, texts))
+    content = read_all(found, 2)
+    assert content.attributes == [{"n": n, "v": value} for n, value in enumerate(read)]
+    samples = content.changed["not_of_its_type"].samples if lost else ()
+    assert {sample.row: sample.what for sample in samples} == {row: f"column v: {text}" for row, text in lost.items()}
 
 
 def write_times(path: Path, texts: Sequence[str | None]) -> Path:
