@@ -179,6 +179,41 @@ def test_v1_features_of_gml_are_counted(layers: Open, tmp_path: Path) -> None:
     assert (layer.features, len(read_all(layer).rows)) == (7, 7)
 
 
+BAD_SHAPES = [
+    '{"type": "Polygon", "coordinates": [[1, 2], [3]]}',
+    '{"type": "Foo"}',
+    '{"type": "Point", "coordinates": ["a", 1]}',
+    "5",
+]
+
+
+@pytest.mark.parametrize("suffix", [".geojson", ".geojsonl"])
+def test_v1_geometries_of_geojson_that_are_not_valid_are_no_nulls(tmp_path: Path, suffix: str) -> None:
+    point = '{"type": "Point", "coordinates": [1.5, 2]}'
+    shapes = [point, *BAD_SHAPES, "null", point]
+    features = [f'{{"type": "Feature", "properties": {{}}, "geometry": {shape}}}' for shape in shapes]
+    path = tmp_path / f"a{suffix}"
+    whole = f'{{"type": "FeatureCollection", "features": [{",".join(features)}]}}'
+    path.write_text(whole if suffix == ".geojson" else "\n".join(features) + "\n")
+    (report,) = clean_file(path)
+    dropped = {why: [(one.row, one.what) for one in found.samples] for why, found in report.dropped.items()}
+    assert dropped == {"null_geometry": [(6, "")], "unreadable_geometry": list(enumerate(BAD_SHAPES, start=2))}
+
+
+def test_v1_geometries_of_a_geopackage_that_are_none_are_no_nulls(tmp_path: Path) -> None:
+    values = ["x'6761726261676578'", "'some text'", "x'47500011e6100000'", "x'47500001e61000000101000000'", "null"]
+    updates = [f"update places set geom = {value} where n = {n}" for n, value in enumerate(values, start=1)]
+    (report,) = clean_file(make_geopackage(tmp_path / "a.gpkg", updates, number_rows(7)))
+    dropped = {why: [(one.row, one.what) for one in found.samples] for why, found in report.dropped.items()}
+    assert dropped == {
+        "null_geometry": [(6, "")],
+        "unreadable_geometry": [
+            (2, "8 bytes: 67 61 72 62 61 67 65 78"), (3, "text: some text"), (4, "8 bytes: 47 50 00 11 e6 10 00 00"),
+            (5, "5 bytes: 01 01 00 00 00"),
+        ],
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize("row", [",500,b", "91,,b", "x,500,b", "x,,b", "500,x,b", "91,500,b"])
 def test_v1_a_row_of_a_csv_file_is_dropped_once(tmp_path: Path, row: str) -> None:
     (tmp_path / "a.csv").write_text("lat,lon,n\n" + "1,2,a\n" * 20 + row + "\n")

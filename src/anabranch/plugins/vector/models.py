@@ -9,7 +9,7 @@ from pydantic import Field
 from anabranch.strict_model import StrictModel
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     import numpy as np
     import numpy.typing as npt
@@ -218,11 +218,15 @@ class Notes:
 
 @dataclass(frozen=True)
 class SourceBatch:
-    """Some rows of a layer: their numbers in the source, attributes, and geometries as ISO WKB, or null."""
+    """Some rows of a layer: their numbers in the source, attributes, and geometries as ISO WKB, or null.
+
+    `unreadable` is what the file has by the places of rows whose geometries are null since no reader has them.
+    """
 
     rows: "Rows"
     attributes: "pa.RecordBatch"
     geometry: "pa.Array"
+    unreadable: "Mapping[int, str]" = field(default_factory=dict)
 
 
 class ReadBatches(Protocol):

@@ -1,6 +1,7 @@
 """Cleans the batches of a layer: geometries, then attributes, then a batch for each table (V1, V2)."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,7 +19,7 @@ from anabranch.plugins.vector.cleaning.rows import Rows
 from anabranch.plugins.vector.cleaning.types import ARROW_TYPES, find_type
 from anabranch.plugins.vector.cleaning.validity import repair
 from anabranch.plugins.vector.cleaning.values import Repairs, convert, unwrap
-from anabranch.plugins.vector.cleaning.wkb import name_kind, read_wkb
+from anabranch.plugins.vector.cleaning.wkb import describe_wkb, read_wkb
 from anabranch.plugins.vector.models import (
     CleanBatch,
     Column,
@@ -114,9 +115,9 @@ class Cleaner:
         rows = Rows(batch.rows, geometry, self.dropped)
         rows.change(closed, "rings_closed")
         null = batch.geometry.is_null().to_numpy(zero_copy_only=False)
-        left = rows.drop(null, "null_geometry")
-        missing = shapely.is_missing(geometry)[left]
-        rows.drop(missing, "unreadable_geometry", lambda place: name_kind(batch.geometry[rows.places[place]].as_py()))
+        null[list(batch.unreadable)] = False
+        rows.drop(null, "null_geometry")
+        rows.drop(shapely.is_missing(rows.geometry), "unreadable_geometry", partial(_describe, batch, rows.places))
         shapes.drop_empty(rows)
         shapes.check_vertices(rows, self._max_vertices)
         shapes.flatten(rows)
@@ -159,6 +160,12 @@ class Cleaner:
         if renamed:
             more = f" and {len(renamed) - MAX_NAMED_COLUMNS} more" if len(renamed) > MAX_NAMED_COLUMNS else ""
             yield f"Columns were renamed: {', '.join(renamed[:MAX_NAMED_COLUMNS])}{more}."
+
+
+def _describe(batch: SourceBatch, places: "npt.NDArray[np.int64]", place: int) -> str:
+    """What a geometry is that can't be read."""
+    at = int(places[place])
+    return batch.unreadable.get(at) or describe_wkb(batch.geometry[at].as_py())
 
 
 def _plan_columns(schema: pa.Schema, limit: int) -> tuple[Column, ...]:

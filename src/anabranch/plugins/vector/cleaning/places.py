@@ -181,7 +181,8 @@ class Placement:
             found = cut(rows.geometry[place], source[place] if projected else None, locate)
             changed[place] = found is not rows.geometry[place]
             rows.geometry[place] = found
-        rows.change(changed, "antimeridian", lambda place: f"{len(shapely.get_parts(rows.geometry[place]))} parts")
+        cut_ones = rows.geometry.copy()
+        rows.change(changed, "antimeridian", lambda place: f"{len(shapely.get_parts(cut_ones[place]))} parts")
 
 
 def _read_coordinates(rows: Rows) -> tuple["Floats", "Integers"]:

@@ -40,16 +40,13 @@ def open_geopackage(path: Path, options: ReadOptions, settings: VectorSettings) 
     with path.open("rb") as head:
         notices = (*notices, *((_WAL,) if 2 in head.read(20)[WAL_VERSIONS] else ()))
     views = {layer.name for layer in held if layer.is_view}
-    return tuple(
-        open_layer(
-            replace(file, own=StoredColumns(path, name, name in views)),
-            name,
-            name,
-            rows=count_features(file, name, force=True) if name in views else _count_rows(path, name),
-            notices=notices if not place else (),
-        )
-        for place, name in enumerate(chosen)
-    )
+    layers_found = []
+    for place, name in enumerate(chosen):
+        columns = StoredColumns(path, name, name in views)
+        rows = count_features(file, name, force=True) if name in views else _count_rows(path, name)
+        table = replace(file, own=columns, find_unreadable=columns.find_unreadable)
+        layers_found.append(open_layer(table, name, name, rows=rows, notices=notices if not place else ()))
+    return tuple(layers_found)
 
 
 def _count_rows(path: Path, table: str) -> int:

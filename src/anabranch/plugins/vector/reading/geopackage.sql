@@ -53,3 +53,12 @@ select {columns} from {table} not indexed order by rowid;
 -- name: read_view
 -- All columns of a view: any other list might come in another order.
 select * from {table};
+
+-- name: find_geometry
+-- The column with the geometries of a table.
+select column_name from gpkg_geometry_columns where lower(table_name) = lower(?);
+
+-- name: read_geometries
+-- The first bytes of values in the geometry column of some rows.
+select rowid, substr({column}, 1, 20), length({column}) from {table}
+where rowid in (select value from json_each(?)) and typeof({column}) in ('text', 'blob');

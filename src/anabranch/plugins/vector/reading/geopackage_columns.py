@@ -1,5 +1,6 @@
 """Columns of a GeoPackage with values that are not of their type, which SQLite allows, or of types that GDAL skips."""
 
+import json
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -15,6 +16,7 @@ import pyarrow as pa
 from anabranch.errors import Permanent
 from anabranch.plugins.vector.models import Notes
 from anabranch.plugins.vector.reading.own_values import TakeRows, note_misfits
+from anabranch.redaction import show_text
 from anabranch.sql_files import read_statements
 
 if TYPE_CHECKING:
@@ -91,6 +93,19 @@ class StoredColumns:
             return values
 
         return take
+
+    def find_unreadable(self, batch: pa.RecordBatch, rows: "Rows", places: "Rows") -> dict[int, str]:
+        """The starts of values of the geometry column that are no geometries; none of a view."""
+        if self.is_view:
+            return {}
+        keys = {int(batch.column(0)[int(place)].as_py()): int(place) for place in places}
+        with open_database(self.path) as database:
+            (column,) = database.execute(STATEMENTS["find_geometry"], (self.table,)).fetchone()
+            found = database.execute(
+                STATEMENTS["read_geometries"].format(column=quote_name(column), table=quote_name(self.table)),
+                (json.dumps(list(keys)),),
+            )
+            return {keys[key]: _show(value, size) for key, value, size in found}
 
     def _find_types(self, database: sqlite3.Connection, given: Mapping[str, pa.DataType]) -> dict[str, pa.DataType]:
         held = database.execute(STATEMENTS["list_columns"], {"table": self.table}).fetchall()
@@ -174,6 +189,11 @@ def _as_text(value: Stored) -> str | None:
     if isinstance(value, bytes):
         return value.decode(errors="replace")
     return None if value is None else str(value)
+
+
+def _show(value: Stored, size: int) -> str:
+    shown = value.hex(" ") if isinstance(value, bytes) else show_text(str(value))
+    return f"{size:,} bytes: {shown}" if isinstance(value, bytes) else f"text: {shown}"
 
 
 def _as_day(value: Stored) -> date | None:

@@ -19,7 +19,7 @@ from anabranch.plugins.vector.models import Notes, ReadBatches, SourceBatch, Sou
 from anabranch.plugins.vector.reading.batches import check_count, name_apart, slice_batch
 from anabranch.plugins.vector.reading.curves import simplify_types
 from anabranch.plugins.vector.reading.drivers import ALLOWED, gdal_options
-from anabranch.plugins.vector.reading.own_values import OwnValues
+from anabranch.plugins.vector.reading.own_values import FindUnreadable, OwnValues
 from anabranch.plugins.vector.reading.time_texts import TimeTexts
 from anabranch.plugins.vector.settings import VectorSettings
 
@@ -53,6 +53,7 @@ class OgrFile:
     has_keys: bool = False  # the number of a row is a value of the file, under the name that it has there
     id_column: str | None = None  # so it is, and how it is called
     own: OwnValues | None = None  # columns whose values GDAL would change
+    find_unreadable: FindUnreadable | None = None  # geometries that the file has where GDAL has none
     times_have_zones: bool = False  # which GDAL drops, unless it gives times as text
 
 
@@ -261,8 +262,11 @@ class _Reader(ReadBatches):
 
     def _convert(self, batch: pa.RecordBatch, rows: "Rows", own: Mapping[str, pa.Array]) -> SourceBatch:
         columns = [own[place] if isinstance(place, str) else batch.column(place) for place in self._places]
-        geometry = simplify_types(batch.column(batch.num_columns - 1), rows, self._changed)
-        return SourceBatch(rows, pa.RecordBatch.from_arrays(columns, schema=self.schema), geometry)
+        attributes = pa.RecordBatch.from_arrays(columns, schema=self.schema)
+        given = batch.column(batch.num_columns - 1)
+        find = self._file.find_unreadable if given.null_count else None
+        unreadable = find(batch, rows, np.flatnonzero(given.is_null())) if find else {}
+        return SourceBatch(rows, attributes, simplify_types(given, rows, self._changed), unreadable)
 
 
 class _Numbers:

@@ -12,10 +12,12 @@ from anabranch.plugins.vector.models import Notes
 if TYPE_CHECKING:
     from anabranch.plugins.vector.models import Rows
 
-__all__ = ["OwnValues", "TakeRows", "cast_texts", "note_misfits"]
+__all__ = ["FindUnreadable", "OwnValues", "TakeRows", "cast_texts", "note_misfits"]
 
 NOT_OF_ITS_TYPE = "not_of_its_type"
 TakeRows = Callable[[pa.RecordBatch, "Rows"], dict[str, pa.Array]]
+# What the file has as the geometries of some places of a batch of GDAL, whose rows have numbers.
+FindUnreadable = Callable[[pa.RecordBatch, "Rows", "Rows"], dict[int, str]]
 
 
 class OwnValues(Protocol):

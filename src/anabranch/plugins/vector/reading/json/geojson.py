@@ -1,16 +1,25 @@
 """GeoJSON, features in lines, and TopoJSON: scanned by us, then read by GDAL."""
 
+import json
 import re
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from anabranch.plugins.vector.models import ReadOptions, SourceLayer
+import numpy as np
+import pyarrow as pa
+
+from anabranch.plugins.vector.models import MAX_SAMPLES, ReadOptions, SourceLayer
 from anabranch.plugins.vector.reading.choose import check_name, choose_layers
 from anabranch.plugins.vector.reading.json.columns import OwnColumns, PropertyFacts
 from anabranch.plugins.vector.reading.json.scan import JsonFacts, read_features, require_readable_whole, scan_json
 from anabranch.plugins.vector.reading.ogr import OgrFile, list_layers, open_layer
 from anabranch.plugins.vector.settings import VectorSettings
 from anabranch.redaction import show_text
+
+if TYPE_CHECKING:
+    from anabranch.plugins.vector.models import Rows
 
 __all__ = ["open_json"]
 
@@ -37,12 +46,32 @@ def open_json(path: Path, options: ReadOptions, settings: VectorSettings) -> tup
         path.name,
         "GeoJSON",
         settings,
+        find_unreadable=_Unreadable(facts, path, settings),
         id_column=properties.id_name if properties.ids_rise else None,
         own=OwnColumns(
             properties, lambda: read_features(path, settings), has_ids=properties.ids_rise or properties.ids_are_given
         ),
     )
     return (open_layer(file, name, crs=crs, crs_found=found, rows=facts.features, notices=notices),)
+
+
+class _Unreadable:
+    """Finds geometries that are not null in a file, and that GDAL does not read; the first few with their texts."""
+
+    def __init__(self, facts: JsonFacts, path: Path, settings: VectorSettings) -> None:
+        self._facts, self._path, self._settings = facts, path, settings
+        self._left = MAX_SAMPLES
+
+    def __call__(self, batch: pa.RecordBatch, rows: "Rows", places: "Rows") -> dict[int, str]:
+        bad = places[np.isin(rows[places], np.array(self._facts.null_geometries, np.int64), invert=True)]
+        found = dict.fromkeys(bad.tolist(), "")
+        wanted = dict(zip(rows[bad[: self._left]].tolist(), bad.tolist(), strict=False))
+        self._left -= len(wanted)
+        features = islice(read_features(self._path, self._settings), max(wanted)) if wanted else ()
+        for number, feature in enumerate(features, start=1):
+            if number in wanted:
+                found[wanted[number]] = show_text(json.dumps(feature.get("geometry"), ensure_ascii=False))
+        return found
 
 
 def _open_topology(

@@ -1,6 +1,7 @@
 """Checks JSON files before GDAL sees them: valid, GeoJSON, not too deep; in one pass of bounded memory."""
 
 import re
+from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,6 +39,7 @@ class JsonFacts:
     features: int = 0
     members: dict[str, object] = field(default_factory=dict)
     properties: PropertyFacts = field(default_factory=PropertyFacts)
+    null_geometries: "array[int]" = field(default_factory=lambda: array("L"))  # the numbers of features
 
 
 def max_document_bytes(settings: VectorSettings) -> int:
@@ -189,6 +191,8 @@ class _Scan:
             if not isinstance(feature, dict) or feature.get("type") != "Feature":
                 found = feature.get("type") if isinstance(feature, dict) else feature
                 self._refuse(f"has a value that is no feature, as number {facts.features:,} ({show_text(str(found))})")
+            if feature.get("geometry") is None:
+                facts.null_geometries.append(facts.features)
             facts.properties.add(feature)
             self._check_columns()
 
