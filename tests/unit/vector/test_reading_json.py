@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anabranch.errors import Permanent
+from anabranch.plugins.vector.convert import convert
 from anabranch.plugins.vector.models import ReadOptions
 from anabranch.plugins.vector.reading.json import blocks as json_blocks
 from anabranch.plugins.vector.reading.json.blocks import follows_features
@@ -99,6 +100,23 @@ def test_an_old_crs_member_is_used_if_it_names_a_code(
 ) -> None:
     (layer,) = layers(make_collection(tmp_path / "a.geojson", [feature()], crs=crs))
     assert (layer.crs, layer.crs_found, bool(layer.warnings)) == (code, found, code is None)
+
+
+@pytest.mark.parametrize(
+    ("crs", "shown"),
+    [
+        ({"type": "name", "properties": {"name": "our own grid"}}, "our own grid"),
+        ({"type": "link", "properties": {"href": "http://127.0.0.1:9/crs"}}, "http://127.0.0.1:9/crs"),
+        (None, "null"),
+    ],
+)
+def test_r1_the_error_of_an_unknown_crs_member_has_its_value(tmp_path: Path, crs: object, shown: str) -> None:
+    point = {"type": "Point", "coordinates": [5, 5]}
+    path = make_collection(tmp_path / "a.geojson", [feature(geometry=point)], crs=crs)
+    with pytest.raises(Permanent) as caught:
+        convert(path, tmp_path, ReadOptions(), VectorSettings(), None, lambda *_: None)
+    assert (caught.value.code, shown in caught.value.message) == ("vector.crs_missing", True), caught.value.message
+    assert "the `crs` member (" in caught.value.message
 
 
 def test_lines_records_and_single_objects_are_read(layers: Open, tmp_path: Path) -> None:

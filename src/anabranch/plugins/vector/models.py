@@ -241,8 +241,9 @@ class SourceLayer:
     """A layer of an opened file, before any row was read.
 
     `schema` are its attributes: their names are distinct, and JSON has Arrow's type for it. `crs` is the text of its
-    CRS as the file has it (WKT, or a code like EPSG:25832), `features` the number of its rows, if that is known, and
-    `changed` what reading itself changes in rows: it is complete when all batches are read.
+    CRS as the file has it (WKT, or a code like EPSG:25832), `no_crs` what to say where that is none, `features` the
+    number of its rows, if that is known, and `changed` what reading itself changes in rows: it is complete when all
+    batches are read.
     """
 
     name: str
@@ -251,6 +252,7 @@ class SourceLayer:
     crs: str | None
     read: ReadBatches
     crs_found: str = "file"
+    no_crs: str = "the layer has no CRS"
     features: int | None = None
     detected: dict[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()

@@ -58,7 +58,7 @@ class Cleaner:
         self._has_z: bool | None = None if options.keep_z else False
         self._source = resolve_crs(layer, options)
         self._reprojection = Reprojection(self._source.crs or WGS84)
-        self._placement = Placement(self._reprojection, guessed=self._source.crs is None)
+        self._placement = Placement(self._reprojection, no_crs=None if self._source.crs else layer.no_crs)
         self._schema = pa.schema([(column.name, ARROW_TYPES[column.type]) for column in self.columns])
 
     def clean(self, batch: SourceBatch) -> Iterator[CleanBatch]:

@@ -5,7 +5,7 @@ import re
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -39,7 +39,7 @@ def open_json(path: Path, options: ReadOptions, settings: VectorSettings) -> tup
         return _open_topology(path, facts.members, options, settings)
     name = str(facts.members.get("name") or "") or path.stem
     check_name(path.name, options.layer, [name])
-    crs, found, notices = _find_crs(facts)
+    crs, found, unknown = _find_crs(facts)
     properties = facts.properties
     file = OgrFile(
         path,
@@ -52,7 +52,7 @@ def open_json(path: Path, options: ReadOptions, settings: VectorSettings) -> tup
             properties, lambda: read_features(path, settings), has_ids=properties.ids_rise or properties.ids_are_given
         ),
     )
-    return (open_layer(file, name, crs=crs, crs_found=found, rows=facts.features, notices=notices),)
+    return (open_layer(file, name, crs=crs, crs_found=found, rows=facts.features, **unknown),)
 
 
 class _Unreadable:
@@ -111,14 +111,14 @@ def _open_objects(file: OgrFile, name: str, objects: list[object], notices: tupl
     return open_layer(replace(file, own=own), name, name, rows=len(objects), left_out=left_out, notices=notices)
 
 
-def _find_crs(facts: JsonFacts) -> tuple[str, str, tuple[str, ...]]:
-    """The CRS that an old-style `crs` member names, empty if it names none, or that of GeoJSON; and a notice of it."""
+def _find_crs(facts: JsonFacts) -> tuple[str, str, dict[str, Any]]:
+    """The CRS that an old-style `crs` member names, or that of GeoJSON; empty, and what to say, if it names none."""
     if "crs" not in facts.members:
-        return GEOJSON_CRS, "format", ()
+        return GEOJSON_CRS, "format", {}
     given = facts.members["crs"]
     named = given.get("properties") if isinstance(given, dict) and given.get("type") == "name" else None
     text = str(named.get("name")) if isinstance(named, dict) else ""
     if found := _CODE.match(text):
-        return f"{found[1].upper()}:{found[2]}", "file", ()
-    shown = f" ({show_text(text)})" if text else ""
-    return "", "file", (f"The crs member{shown} names no code, so that the CRS is unknown.",)
+        return f"{found[1].upper()}:{found[2]}", "file", {}
+    what = f"the `crs` member ({show_text(text or json.dumps(given, ensure_ascii=False))}) names no code of a CRS"
+    return "", "file", {"no_crs": what, "notices": (f"{what[0].upper()}{what[1:]}, so that the CRS is unknown.",)}
