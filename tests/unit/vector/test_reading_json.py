@@ -19,6 +19,7 @@ from anabranch.plugins.vector.reading.json.scan import scan_json
 from anabranch.plugins.vector.reading.open_layers import open_layers
 from anabranch.plugins.vector.settings import VectorSettings
 from tests.support.source_layers import read_all
+from tests.support.vector_batches import clean
 from tests.support.vectors import feature, make_collection
 from tests.unit.vector.conftest import Open, Refuse
 
@@ -47,12 +48,6 @@ times = st.sampled_from(("2020-01-01", "10:00", "2020-01-01T10:00:00.123456Z", "
         (HEAD + ONE.replace('"a"', '"ä" 1, "ö"') + "]}", "line 3, column 40"),
         (ONE + "\n" + ONE[:-1] + "\n", "line 2"),
         (ONE + "\n" + ONE.replace("1.5", "x") + "\n" + ONE, "line 2, column 91"),
-        (HEAD + ONE.replace("1}", '"\\u0000"}') + "]}", "NUL character (\\u0000), which no text may have, at line 3"),
-        (HEAD + ONE.replace("1}", '"\\\\u0000 \\u0000"}') + "]}", "NUL character"),
-        (HEAD + ONE.replace("1}", '"\\\\\\u0000"}') + "]}", "NUL character"),
-        (HEAD + ONE.replace('"a"', '"\\u0000"') + "]}", "NUL character"),
-        (HEAD.replace("{", '{"name": "\\u0000", ') + ONE + "]}", "NUL character"),
-        (ONE + "\n" + ONE.replace("1}", '"\\u0000"}'), "NUL character (\\u0000), which no text may have, at line 2"),
         ("{", "EOF while parsing an object, at line 1"),
         (HEAD + ONE.replace('"a": 1', '"a": ' + "[" * 40 + "]" * 40) + "]}", "nested over 32 deep, at line 3"),
     ],
@@ -338,13 +333,29 @@ def test_cut_off_files_are_refused_wherever_they_end(
             scan_json(path, VectorSettings())
 
 
-@pytest.mark.parametrize("size", range(7, 20))
-def test_a_nul_character_is_found_wherever_a_block_ends(tmp_path: Path, size: int) -> None:
-    path = make_collection(tmp_path / "a.geojson", [feature({"a": "x\0"})])
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(json_blocks, "BLOCK_BYTES", size)
-        with pytest.raises(Permanent, match="NUL character"):
-            scan_json(path, VectorSettings())
+@pytest.mark.parametrize("suffix", [".geojson", ".geojsonl"])
+def test_v1_nul_characters_are_removed_and_reported(tmp_path: Path, suffix: str) -> None:
+    """GDAL would end the text at it."""
+    rows = [{"a": "x\0y", "j": {"k\0": "\0"}, "t": "2020-01-01"}, {"a": "plain", "j": None, "t": "2020-01-01\0"}]
+    features = [feature(row, id=f"i\0{n}") for n, row in enumerate(rows)]
+    path = tmp_path / f"a{suffix}"
+    if suffix == ".geojson":
+        make_collection(path, features, name="\0")
+    else:
+        path.write_text("\n".join(map(json.dumps, features)))
+    (layer,) = open_layers(path, tmp_path, ReadOptions(), VectorSettings())
+    cleaned = clean(layer)
+    assert cleaned.column("id") == ["i0", "i1"]
+    assert cleaned.column("a") == ["xy", "plain"]
+    assert cleaned.column("j") == ['{"k": ""}', None]
+    assert cleaned.column("t") == ["2020-01-01", "2020-01-01"]
+    assert cleaned.changes() == {"nul_removed": 2, "json_text": 1}
+    assert cleaned.report.layer == "a"
+
+
+def test_a_nul_character_in_the_name_of_a_property_is_refused(refuse: Refuse, tmp_path: Path) -> None:
+    error = refuse(make_collection(tmp_path / "a.geojson", [feature({"a\0b": 1})]))
+    assert (error.code, "name has a NUL character" in error.message) == ("vector.geojson", True)
 
 
 def test_an_escaped_backslash_is_no_nul_character(layers: Open, tmp_path: Path) -> None:

@@ -61,6 +61,7 @@ class PropertyFacts:
 
     def __init__(self) -> None:
         self.types: set[tuple[str, type]] = set()
+        self.may_have_nuls = False  # in texts, which GDAL would cut there
         self._inexact: set[str] = set()  # properties with whole numbers that floating point can't hold
         self._long: set[str] = set()  # or that GDAL does not read as 64 bits
         self._times: dict[str, _TimeKind | None] = {}
@@ -96,7 +97,7 @@ class PropertyFacts:
     @property
     def ids_are_given(self) -> bool:
         """Whether GDAL has a column of the ids, as it has of texts where no property has its name."""
-        return self._ids <= {str, _NULL} and "id" not in self._kinds
+        return self._ids <= {str, _NULL} and "id" not in self._kinds and not self.may_have_nuls
 
     def add(self, feature: Feature) -> None:
         """Look at a feature."""
@@ -135,7 +136,7 @@ class PropertyFacts:
             return False
         given, found = field.type, self.find_type(field.name)
         if found == pa.string():
-            return given == found and self._kinds[field.name] <= {str}
+            return not self.may_have_nuls and given == found and self._kinds[field.name] <= {str}
         if pa.types.is_temporal(found):
             is_alike = pa.types.is_time(given) if pa.types.is_time(found) else given.id == found.id
             has_zone = [getattr(kind, "tz", None) is not None for kind in (given, found)]

@@ -37,7 +37,7 @@ def open_json(path: Path, options: ReadOptions, settings: VectorSettings) -> tup
     facts = scan_json(path, settings)
     if facts.kind == "topology":
         return _open_topology(path, facts.members, options, settings)
-    name = str(facts.members.get("name") or "") or path.stem
+    name = str(facts.members.get("name") or "").replace("\0", "") or path.stem
     check_name(path.name, options.layer, [name])
     crs, found, unknown = _find_crs(facts)
     properties = facts.properties
