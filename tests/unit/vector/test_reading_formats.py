@@ -166,8 +166,44 @@ def test_topojson_has_a_layer_for_each_object(layers: Open, tmp_path: Path) -> N
     topology = {"type": "Topology", "objects": {"roads": lines, "paths": lines}, "arcs": [[[0, 0], [1, 1]]]}
     (tmp_path / "a.topojson").write_text(json.dumps(topology))
     first, second = layers(tmp_path / "a.topojson")
-    assert (first.name, second.name, first.format, first.crs) == ("roads", "paths", "TopoJSON", None)
+    assert (first.name, second.name, first.format, first.crs) == ("roads", "paths", "TopoJSON", "OGC:CRS84")
     assert read_all(second).shapes == ["LINESTRING (0 0, 1 1)"]
+
+
+def test_topojson_objects_that_are_no_collections_are_layers(layers: Open, tmp_path: Path) -> None:
+    objects = {
+        "a": {"type": "Point", "coordinates": [1, 2], "properties": {"n": 1}},
+        "c": {"type": "GeometryCollection", "geometries": [{"type": "Point", "coordinates": [5, 6]}]},
+        "x": {"type": None},
+        "b": {"type": "LineString", "arcs": [0], "id": "q", "properties": {"n": "x"}},
+    }
+    (tmp_path / "a.topojson").write_text(
+        json.dumps({"type": "Topology", "objects": objects, "arcs": [[[0, 0], [1, 1]]]})
+    )
+    found = {layer.name: read_all(layer) for layer in layers(tmp_path / "a.topojson")}
+    assert {name: content.shapes for name, content in found.items()} == {
+        "a": ["POINT (1 2)"], "c": ["POINT (5 6)"], "x": [], "b": ["LINESTRING (0 0, 1 1)"]
+    }  # fmt: skip
+    (layer,) = layers(tmp_path / "a.topojson", layer="b")
+    assert (layer.name, read_all(layer).attributes) == ("b", [{"id": "q", "n": "x"}])
+
+
+@pytest.mark.parametrize(
+    ("crs", "code", "found"),
+    [
+        ({}, "OGC:CRS84", "format"),
+        ({"crs": {"type": "name", "properties": {"name": "EPSG:25832"}}}, "EPSG:25832", "file"),
+        ({"crs": {"type": "name", "properties": {"name": "our grid"}}}, None, "file"),
+    ],
+)
+def test_r1_topojson_is_in_degrees_unless_a_crs_member_says_otherwise(
+    layers: Open, tmp_path: Path, crs: dict[str, object], code: str | None, found: str
+) -> None:
+    topology = {"type": "Topology", "objects": {"a": {"type": "Point", "coordinates": [1, 2]}}, "arcs": [], **crs}
+    (tmp_path / "a.topojson").write_text(json.dumps(topology))
+    (layer,) = layers(tmp_path / "a.topojson")
+    assert (layer.crs, layer.crs_found, bool(layer.warnings)) == (code, found, code is None)
+    assert read_all(layer).shapes == ["POINT (1 2)"]
 
 
 def test_geoparquet_metadata_are_obeyed(layers: Open, tmp_path: Path) -> None:

@@ -52,6 +52,7 @@ class OgrFile:
     options: Mapping[str, str] = field(default_factory=dict)
     has_keys: bool = False  # the number of a row is a value of the file, under the name that it has there
     id_column: str | None = None  # so it is, and how it is called
+    data: bytes | None = None  # what GDAL reads instead of the file
     own: OwnValues | None = None  # columns whose values GDAL would change
     find_unreadable: FindUnreadable | None = None  # geometries that the file has where GDAL has none
     times_have_zones: bool = False  # which GDAL drops, unless it gives times as text
@@ -221,7 +222,7 @@ class _Reader(ReadBatches):
     def _open(self, **wishes: Any) -> Generator[Any, None, None]:  # as GDAL's and pyogrio's options are
         file = self._file
         with open_arrow(
-            file.path,
+            file.data or file.path,
             layer=self._layer,
             encoding=file.encoding,
             return_fids=True,
