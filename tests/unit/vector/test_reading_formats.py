@@ -219,6 +219,18 @@ def test_geoparquet_metadata_are_obeyed(layers: Open, tmp_path: Path) -> None:
     assert (layer.crs, layer.crs_found) == ("OGC:CRS84", "format")
 
 
+def test_geoparquet_columns_of_one_name_come_apart(layers: Open, tmp_path: Path) -> None:
+    write_frame(make_frame(), tmp_path / "a.parquet", write_covering_bbox=True)
+    table = pyarrow.parquet.read_table(tmp_path / "a.parquet")
+    doubled = table.append_column("name", pa.array([1, 2, 3])).append_column("name", pa.array(["x", "y", "z"]))
+    pyarrow.parquet.write_table(doubled, tmp_path / "b.parquet")
+    (layer,) = layers(tmp_path / "b.parquet")
+    content = read_all(layer, 2)
+    first = content.attributes[0]
+    assert (first["name"], first["name_2"], first["name_3"], first["open"]) == ("Zürich", 1, "x", True)
+    assert content.geometry == table["geometry"].to_pylist()
+
+
 def test_geoparquet_with_native_geometries(layers: Open, tmp_path: Path) -> None:
     box = shapely.box(0, 0, 1, 1).difference(shapely.box(0.2, 0.2, 0.4, 0.4))
     frame = geopandas.GeoDataFrame({"n": [1, 2, 3]}, geometry=[box, None, shapely.box(5, 5, 6, 6)], crs=4326)
