@@ -352,6 +352,39 @@ def test_v1_texts_of_a_shapefile_that_are_not_of_their_type_are_null_and_reporte
     assert {sample.row: sample.what for sample in samples} == {row: f"column v: {text}" for row, text in lost.items()}
 
 
+ODD_FIELDS: list[tuple[str, list[str], list[object], dict[int, str]]] = [
+    ("int", ["1", "3000000000", ""], [1, 3_000_000_000, None], {}),
+    ("int", ["1", "2", "x"], [1, 2, None], {3: "x"}),
+    ("int", ["1.9", "1"], [1.9, 1.0], {}),
+    ("double", ["1.5", " 2 ", "1e400", ""], [1.5, 2.0, None, None], {3: "1e400"}),
+    ("double", ["1,5", "x", "1"], ["1,5", "x", "1"], {}),
+    ("bool", ["true", "0", "yes"], [True, False, None], {3: "yes"}),
+    ("string", [" a ", "1"], ["a", "1"], {}),
+]
+
+
+@pytest.mark.parametrize(("kind", "texts", "read", "lost"), ODD_FIELDS, ids=str)
+def test_v1_values_of_kml_that_are_not_of_their_type_are_null_and_reported(
+    layers: Open, tmp_path: Path, kind: str, texts: list[str], read: list[object], lost: dict[int, str]
+) -> None:
+    data = '<ExtendedData><SchemaData schemaUrl="#s"><SimpleData name="v">{}</SimpleData></SchemaData></ExtendedData>'
+    point = "<Point><coordinates>1,2</coordinates></Point>"
+    path = make_kml(
+        tmp_path / "a.kml",
+        f'<Document><Schema id="s" name="s"><SimpleField name="v" type="{kind}"/></Schema>'
+        + "".join(f"<Placemark>{data.format(text)}{point}</Placemark>" for text in texts)
+        + "<Placemark><visibility>0</visibility><LineString><tessellate>1</tessellate>"
+        "<coordinates>1,2 3,4</coordinates></LineString></Placemark></Document>",
+    )
+    content = read_all(layers(path)[0], 2)
+    assert [row["v"] for row in content.attributes] == [*read, None]
+    assert [(row["visibility"], row["tessellate"]) for row in content.attributes] == [(None, None)] * len(read) + [
+        (0, 1)
+    ]
+    samples = content.changed["not_of_its_type"].samples if lost else ()
+    assert {sample.row: sample.what for sample in samples} == {row: f"column v: {text}" for row, text in lost.items()}
+
+
 def write_times(path: Path, texts: Sequence[str | None]) -> Path:
     """A file with a column of times, `t`, or the timestamps of placemarks."""
     if path.suffix == ".kml":

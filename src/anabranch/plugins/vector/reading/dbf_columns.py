@@ -2,9 +2,7 @@
 
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch.plugins.vector.models import Notes
-from anabranch.plugins.vector.reading.own_values import TakeRows, cast_texts, note_misfits
+from anabranch.plugins.vector.reading.own_values import TakeRows, TextFacts, note_misfits, parse_texts
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -27,16 +25,12 @@ __all__ = ["DbfColumns"]
 FIELD = struct.Struct("<11xc4xBB14x")
 HEADER_BYTES, END_OF_FIELDS = 32, b"\r"
 PIECE_ROWS = 10_000
-MAX_DIGITS = 38  # of a decimal
-DAY_CHARS = 8
 LAST_OF_ASCII = 127
-_WHOLE = "^[+-]?[0-9]{1,38}$"
 _INTEGER = r"^ *([+-]?[0-9]+)? *$"
 _NUMBER = r"^ *([+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?0?[0-9]{1,2})?)? *$"
 _FEW_DIGITS = "^ *-?[0-9]{0,15} *$"  # that floating point has exactly
 # A 29th of February is looked at by us.
 _DAY = "^( *|0+|[0-9]{4}((0[1-9]|1[0-2])(0[1-9]|1[0-9]|2[0-8])|(0[13-9]|1[0-2])(29|30)|(0[13578]|1[02])31))$"
-_LOGICAL = {**dict.fromkeys("TtYy", True), **dict.fromkeys("FfNn", False)}
 
 
 @dataclass(frozen=True)
@@ -51,36 +45,6 @@ class _Field:
     def end(self) -> int:
         """Where the next field begins."""
         return self.start + self.width
-
-
-@dataclass
-class _Facts:
-    """What the values of a column are."""
-
-    values: int = 0
-    lost: int = 0
-    is_whole: bool = True
-    is_long: bool = False  # beyond 64 bits
-
-    def add(self, texts: pa.Array, given: pa.DataType) -> None:
-        """Look at more values."""
-        found = _convert(texts, pa.float64() if _is_number(given) else given)
-        self.values += len(texts) - texts.null_count
-        self.lost += found.null_count - texts.null_count
-        numbers = texts.filter(found.is_valid())
-        self.is_whole = self.is_whole and pc.all(pc.match_substring_regex(numbers, _WHOLE)).as_py() is not False
-        if _is_number(given) and self.is_whole:
-            self.is_long = self.is_long or _convert(numbers, pa.int64()).null_count > 0
-
-    def choose(self, given: pa.DataType) -> pa.DataType:
-        """The type given, one that has all numbers exactly, or text where most values are not of the type."""
-        if self.lost * 2 > self.values:
-            return pa.string()
-        if not _is_number(given):
-            return given
-        if not self.is_whole:
-            return pa.float64()
-        return pa.decimal128(MAX_DIGITS) if self.is_long else pa.int64()
 
 
 class DbfColumns:
@@ -102,12 +66,12 @@ class DbfColumns:
         checks = {
             name: check for name, held in self._given.items() if held[0].width and (check := _find_pattern(*held))
         }
-        facts: dict[str, _Facts] = {}
+        facts: dict[str, TextFacts] = {}
         for records in self._read_all():
             for name, check in checks.items():
                 texts = self._read(records, name)
                 if name not in facts and not pc.all(pc.match_substring_regex(texts, check)).as_py():
-                    facts[name] = _Facts()
+                    facts[name] = TextFacts()
         for records in self._read_all() if facts else ():
             for name, found in facts.items():
                 found.add(self._trim(records, name), self._given[name][1])
@@ -119,7 +83,7 @@ class DbfColumns:
         def take(batch: pa.RecordBatch, rows: "Rows") -> dict[str, pa.Array]:
             records = self._read_records(int(rows[0]) - 1, int(rows[-1]))[rows - rows[0]]
             texts = {name: self._trim(records, name) for name in types}
-            values = {name: _convert(texts[name], kind) for name, kind in types.items()}
+            values = {name: parse_texts(texts[name], kind) for name, kind in types.items()}
             note_misfits(changed, rows, texts, values)
             return values
 
@@ -161,10 +125,6 @@ def _list_fields(header: bytes) -> Iterator[_Field]:
         start += width
 
 
-def _is_number(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
-
-
 def _find_pattern(field: _Field, kind: pa.DataType) -> str:
     """What all texts of a column look like that GDAL reads as they are; empty where it reads any so."""
     if pa.types.is_integer(kind):
@@ -181,21 +141,3 @@ def _find_null(kind: pa.DataType) -> str:
     if pa.types.is_date(kind):
         return "^0*$"
     return "^[?]?$" if pa.types.is_boolean(kind) else r"^\**$"
-
-
-def _convert(texts: pa.Array, kind: pa.DataType) -> pa.Array:
-    """The values of texts, null where one is not of the type."""
-    if pa.types.is_date(kind):
-        return pa.array(map(_as_day, texts.to_pylist()), kind)
-    if pa.types.is_boolean(kind):
-        return pa.array(map(_LOGICAL.get, texts.to_pylist()), kind)
-    if not _is_number(kind) and not pa.types.is_decimal(kind):
-        return texts
-    values = cast_texts(pc.replace_substring_regex(texts, r"^[+]", ""), kind)
-    return pc.if_else(pc.is_finite(values), values, None) if pa.types.is_floating(kind) else values
-
-
-def _as_day(text: str | None) -> date | None:
-    with suppress(ValueError):
-        return date(int(text[:4]), int(text[4:6]), int(text[6:])) if text and len(text) == DAY_CHARS else None
-    return None

@@ -1,7 +1,7 @@
 """Reads layers through GDAL (pyogrio) as Arrow record batches."""
 
 import warnings
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,8 +19,7 @@ from anabranch.plugins.vector.models import Notes, ReadBatches, SourceBatch, Sou
 from anabranch.plugins.vector.reading.batches import check_count, name_apart, slice_batch
 from anabranch.plugins.vector.reading.curves import simplify_types
 from anabranch.plugins.vector.reading.drivers import ALLOWED, gdal_options
-from anabranch.plugins.vector.reading.own_values import FindUnreadable, OwnValues
-from anabranch.plugins.vector.reading.time_texts import TimeTexts
+from anabranch.plugins.vector.reading.own_values import FindUnreadable, OwnValues, ReadColumns
 from anabranch.plugins.vector.settings import VectorSettings
 
 if TYPE_CHECKING:
@@ -55,7 +54,7 @@ class OgrFile:
     data: bytes | None = None  # what GDAL reads instead of the file
     own: OwnValues | None = None  # columns whose values GDAL would change
     find_unreadable: FindUnreadable | None = None  # geometries that the file has where GDAL has none
-    times_have_zones: bool = False  # which GDAL drops, unless it gives times as text
+    parse: Callable[[ReadColumns], OwnValues] | None = None  # what parses times, which GDAL then gives as texts
 
 
 def check_drivers(allowed: frozenset[str] = ALLOWED) -> None:
@@ -183,7 +182,7 @@ class _Reader(ReadBatches):
             self._meta, self._source = next(stream)
         self.crs: str | None = self._meta["crs"]
         self._kept = self._choose_columns()
-        self._values = file.own or (TimeTexts(self._read_columns) if file.times_have_zones else None)
+        self._values = file.own or (file.parse(self._read_columns) if file.parse else None)
         given = [self._source.field(place) for place in self._kept]
         self._own = self._values.find_types(given) if self._values else {}
         self.schema, self._places = self._make_schema()
@@ -228,7 +227,7 @@ class _Reader(ReadBatches):
             return_fids=True,
             batch_size=file.settings.vector_batch_rows,
             use_pyarrow=True,
-            datetime_as_string=file.times_have_zones,
+            datetime_as_string=file.parse is not None,
             **wishes,
             **file.options,
         ) as (meta, reader):

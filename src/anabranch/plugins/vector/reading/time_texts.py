@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch.plugins.vector.models import Notes
-from anabranch.plugins.vector.reading.own_values import TakeRows, cast_texts, note_misfits
+from anabranch.plugins.vector.reading.own_values import TakeRows, note_misfits, parse_texts
 
 if TYPE_CHECKING:
     from anabranch.plugins.vector.models import Rows
@@ -45,7 +45,7 @@ class TimeTexts:
 
         def take(batch: pa.RecordBatch, rows: "Rows") -> dict[str, pa.Array]:
             texts = {name: batch.column(name) for name in types}
-            values = {name: cast_texts(texts[name], kind) for name, kind in types.items()}
+            values = {name: parse_texts(texts[name], kind) for name, kind in types.items()}
             note_misfits(changed, rows, texts, values, "impossible_date")
             return values
 
