@@ -3,17 +3,19 @@
 A package or plugin that raises codes of its own brings them in its `codes.py`, by an entry point.
 """
 
+from collections.abc import Mapping
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from anabranch.engine.entry_points import CODE_GROUP, load_entry_points
 from anabranch.errors import AnabranchError, Kind
 
-__all__ = ["LOCAL", "Code", "all_codes", "code_of", "find_code", "status_of"]
+__all__ = ["LOCAL", "Code", "all_codes", "code_of", "find_code", "find_remedy", "status_of", "with_remedy"]
 
 
 # The status of an error that only commands and clients report.
 LOCAL = 0
+RESUBMIT = "Nobody decided in time; submit it again: `anabranch releases resubmit`."
 
 
 class Code(NamedTuple):
@@ -58,7 +60,7 @@ CODES: tuple[Code, ...] = (
     Code("api.url_invalid", Kind.INVALID, "The API address is invalid.", "Give one that begins with http:// or https:// and names a host.", LOCAL),
     Code("asset.deleted", Kind.CONFLICT, "The asset was deleted.", "Restore it first: `anabranch assets restore`."),
     Code("asset.not_found", Kind.NOT_FOUND, "There is no such asset.", "List releases with `anabranch releases list`."),
-    Code("asset.shown", Kind.CONFLICT, "A release of the asset is published.", "Unpublish it first."),
+    Code("asset.shown", Kind.CONFLICT, "A release of the asset is published.", "Revoke it first: `anabranch releases revoke RELEASE --reason …`; `anabranch releases list --latest` lists what is published."),
     Code("auth.expired", Kind.NOT_ALLOWED, "The key or token has expired.", "Get another.", 401),
     Code("auth.forbidden", Kind.NOT_ALLOWED, "The scope of the key or token does not include the required one.", "Use a key or a token with that scope."),
     Code("auth.invalid", Kind.NOT_ALLOWED, "The credential is neither a key of this API nor a token of its issuer.", "Send one as `Authorization: Bearer …`; the API never reveals which keys exist.", 401),
@@ -185,14 +187,15 @@ CODES: tuple[Code, ...] = (
     Code("page.cursor", Kind.INVALID, "The value is not a page cursor.", "Use the `next` of the previous page."),
     Code("parameters.invalid", Kind.INVALID, "The parameters on the command line can't be read.", "Write `-p KEY=VALUE`, or give a JSON object with `--params`.", LOCAL),
     Code("parameters.unreadable", Kind.INVALID, "The parameters file can't be read.", "Name a file that you may read.", LOCAL),
+    Code("platform.changed", Kind.CONFLICT, "The platform was changed while the order was accepted.", "Send the order again."),
     Code("platform.data_type", Kind.INVALID, "The type of the data is not known.", "Set `data_type`, and a workflow for it on the platform."),
     Code("platform.exists", Kind.CONFLICT, "The references of a platform with assets can't change, because their ids depend on them.", "Make another platform."),
     Code("platform.full", Kind.CONFLICT, "The platform has as many unresolved releases as it may have.", "Approve or reject some, or raise its `max_unresolved`."),
-    Code("platform.no_gate", Kind.INVALID, "The platform asks for approval, and the workflow has no input `approval`.", "Use a workflow that waits for an approval."),
+    Code("platform.no_gate", Kind.INVALID, "An approval is asked for, and the workflow has no input `approval`.", "Use a workflow that waits for an approval."),
     Code("platform.not_found", Kind.NOT_FOUND, "There is no such platform.", "List them with `anabranch platforms list`."),
     Code("platform.options", Kind.INVALID, "The options of an order have inputs that the order or its release decides.", "Remove them; references, source, title and approval are fields of the order."),
     Code("platform.references", Kind.INVALID, "References of the platform are missing or unknown.", "Send the references that the platform declares."),
-    Code("platform.retired", Kind.CONFLICT, "The platform takes no more orders.", "Ask the operator."),
+    Code("platform.retired", Kind.CONFLICT, "The platform takes no more orders.", "The operator makes it take orders again with `anabranch platforms save`."),
     Code("platform.translator", Kind.NOT_FOUND, "The platform has no request shape of its own.", "Send the order to /api/platform/submit."),
     Code("platform.workflow", Kind.INVALID, "A workflow of the platform does not exist, or does not take what orders give.", "Name a workflow with the inputs `source`, `collection` and `item_id`."),
     Code("plugin.invalid", Kind.DEFINITION, "A plugin declares something that can't be used.", "Fix the plugin as the message says."),
@@ -201,6 +204,7 @@ CODES: tuple[Code, ...] = (
     Code("preview.item", Kind.NOT_FOUND, "The job would publish no such item, or it has no features.", "Its items are at `/api/jobs/{job_id}/preview`."),
     Code("preview.not_found", Kind.NOT_FOUND, "The job or release does not wait for a review: it is not processed yet, or it was decided.", "List what waits with `anabranch approvals list`; what is published is at /stac."),
     Code("publication.release", Kind.CONFLICT, "The item belongs to a release of a platform, which decides what it shows.", "Submit an order for the release, or roll it back: `anabranch releases rollback`."),
+    Code("publication.unapproved", Kind.CONFLICT, "The platform publishes nothing that was not approved.", "Order a release, or submit the job with `approval` and let somebody approve it."),
     Code("quota.bytes", Kind.THROTTLED, "The key's platform has reached the daily upload limit.", "Wait as long as `Retry-After` says, or raise ANABRANCH_PLATFORM_UPLOAD_MB_PER_DAY."),
     Code("quota.jobs", Kind.THROTTLED, "The key's platform has reached the daily limit of jobs.", "Wait as long as `Retry-After` says, or raise ANABRANCH_PLATFORM_JOBS_PER_DAY."),
     Code("release.approved", Kind.CONFLICT, "The release is approved and being served.", "Revoke it first, or set `reprocess`: the next revision is reviewed while this one goes on being served."),
@@ -210,13 +214,13 @@ CODES: tuple[Code, ...] = (
     Code("release.exists", Kind.CONFLICT, "The release was submitted before with other content or options.", "Set `overwrite`, or `reprocess` if it is approved, or send another version."),
     Code("release.moved", Kind.CONFLICT, "The release has another revision than the one that was reviewed.", "Look at it with `anabranch releases show`, and decide again."),
     Code("release.not_approved", Kind.CONFLICT, "The release is not approved.", "Look at it with `anabranch releases show`."),
-    Code("release.not_completed", Kind.CONFLICT, "The processing of the release is not completed.", "Wait for it: `anabranch releases show`."),
+    Code("release.not_completed", Kind.CONFLICT, "The processing of the release is not completed.", "Wait for it, or submit it again if it failed: `anabranch releases show`, `anabranch releases resubmit`."),
     Code("release.not_found", Kind.NOT_FOUND, "There is no such release, asset, request or job.", "List them with `anabranch releases list`."),
     Code("release.own", Kind.NOT_ALLOWED, "The platform asks for another approver than the submitter.", "Ask somebody else to approve it."),
     Code("release.processing", Kind.CONFLICT, "The release is being processed.", "Wait for it, or set `overwrite` to begin again."),
-    Code("release.reason", Kind.INVALID, "A reason is needed.", "Send `reason`."),
+    Code("release.reason", Kind.INVALID, "A reason is needed.", "Send `reason`; commands take `--reason TEXT`."),
     Code("release.timed_out", Kind.TIMED_OUT, "The release was not processed when the timeout expired.", "It continues; wait again, or see it with `anabranch releases show`."),
-    Code("release.unresolved", Kind.CONFLICT, "Another release of the asset is being processed or reviewed.", "Approve or reject it first."),
+    Code("release.unresolved", Kind.CONFLICT, "Another release of the asset is being processed or reviewed.", "Approve or reject it first: `anabranch approvals list`."),
     Code("replay.choice", Kind.INVALID, "No dead letters were selected for the replay.", "Name jobs, a workflow, a handler or a code."),
     Code("replay.incomplete", Kind.CONFLICT, "Some of the jobs were not replayed.", "The table says why; see `anabranch status JOB`."),
     Code("request.framing", Kind.INVALID, "The request has both a Content-Length and a Transfer-Encoding.", "Send one of them.", 400),
@@ -342,6 +346,20 @@ def _brought() -> dict[str, Code]:
 def code_of(error: AnabranchError) -> Code:
     """The entry of an error's code; a code that no list has is of the kind of the error's class."""
     return find_code(error.code) or Code(error.code, error.kind, "", error.remedy)
+
+
+def find_remedy(code: str, own: str | None) -> str:
+    """What to do about an error: what it says itself, or else what its code says."""
+    known = find_code(code)
+    return own or (known.remedy if known else "")
+
+
+def with_remedy(error: Mapping[str, Any], *, of_release: bool = False) -> dict[str, Any]:  # a failure as it is stored
+    """A stored failure with what to do about it; the gate of a release is not signalled, but decided."""
+    code = str(error.get("code"))
+    remedy = RESUBMIT if of_release and code == "gate.timed_out" else find_remedy(code, error.get("remedy"))
+    cause = {"cause": with_remedy(error["cause"])} if error.get("cause") else {}
+    return {**error, **({"remedy": remedy} if remedy else {}), **cause}
 
 
 def status_of(error: AnabranchError) -> int:

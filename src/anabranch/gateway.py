@@ -11,7 +11,6 @@ from anabranch.adapters.postgres.store.reads import PostgresReads
 from anabranch.adapters.postgres.store.vitals import PostgresVitals
 from anabranch.app import READ_CONNECTIONS, joined, load_registry, open_results, open_store, open_tiers, open_webhooks
 from anabranch.contract.workflows import Refusal, Reloaded
-from anabranch.drafts import Drafts
 from anabranch.engine.advancing.advancer import Advancer
 from anabranch.engine.model import SessionId, SessionKind
 from anabranch.engine.ports import Submitted, TakenRight
@@ -23,7 +22,8 @@ from anabranch.engine.submitting.submitter import Submitter
 from anabranch.errors import AnabranchError, Conflict, Denied, Unavailable
 from anabranch.item_actions import ItemActions
 from anabranch.job_control import Controls
-from anabranch.release_actions import ReleaseActions
+from anabranch.releases.actions import ReleaseActions
+from anabranch.releases.drafts import Drafts
 from anabranch.settings import Settings
 from anabranch.storage.uploads import UploadParts, Uploads
 from anabranch.workflows.stages import Declaration

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -53,14 +53,12 @@ class ItemActions:
         self._window = restore_window
         self._one = asyncio.Lock()
 
-    async def act(self, wanted: ItemAction, first: Callable[[Any], None] = lambda _: None) -> ItemChange:
-        """Do it, or find out what it would do; a file in place that others have replaced is not shown again.
-
-        `first` is called with the connection before, in the same transaction.
-        """
+    async def act(self, wanted: ItemAction) -> ItemChange:
+        """Do it, or find out what it would do; a file in place that others have replaced is not shown again."""
         if wanted.action != "withdraw":
-            await self._require_versions((await self._act(replace(wanted, dry_run=True), first)).source)
-        done = await self._act(wanted, first)
+            (planned,) = await self._act(lambda _: [wanted], dry_run=True)
+            await self.require_versions(planned.source)
+        (done,) = await self._act(lambda _: [wanted], dry_run=wanted.dry_run)
         files = await self._reads.items().affected(done.source)
         return ItemChange(
             collection=done.collection, id=done.item, action=done.action, number=done.number, dry_run=wanted.dry_run,
@@ -68,34 +66,28 @@ class ItemActions:
             restorable_days=self._window.days if wanted.action == "withdraw" else None,
         )  # fmt: skip
 
-    async def _act(self, wanted: ItemAction, first: Callable[[Any], None]) -> "Acted":
+    async def act_together(self, begin: Callable[[Any], Sequence[ItemAction]]) -> None:
+        """Do what `begin` returns, all or none; it is called first, in the same transaction."""
+        await self._act(begin, dry_run=False)
+
+    async def _act(self, begin: Callable[[Any], Sequence[ItemAction]], *, dry_run: bool) -> "Sequence[Acted]":
         from anabranch.plugins.stac.catalog import By, act  # late: few processes ever need the schemas
 
-        by = By(owner=wanted.owner, actor=wanted.actor, reason=wanted.reason)
-
-        def work(connection: Any) -> "Acted":  # psycopg's
-            with connection.transaction(force_rollback=wanted.dry_run):
-                first(connection)
-                return act(
-                    connection, wanted.action, wanted.collection, wanted.item, by,
-                    number=wanted.number, expected=wanted.expected, dry_run=wanted.dry_run,
-                )  # fmt: skip
+        def work(connection: Any) -> "Sequence[Acted]":  # psycopg's
+            with connection.transaction(force_rollback=dry_run):
+                return [
+                    act(
+                        connection, one.action, one.collection, one.item,
+                        By(owner=one.owner, actor=one.actor, reason=one.reason),
+                        number=one.number, expected=one.expected, dry_run=dry_run,
+                    )
+                    for one in begin(connection)
+                ]  # fmt: skip
 
         return await self._alone(work)
 
-    async def withdraw(self, begin: Callable[[Any], Sequence[str]], actor: str, reason: str) -> None:
-        """Withdraw the items, as collection/item, that `begin` returns; it is called first, in the same transaction."""
-        from anabranch.plugins.stac.catalog import By, act
-
-        def work(connection: Any) -> None:  # psycopg's
-            with connection.transaction():
-                for key in begin(connection):
-                    collection, item = key.split("/", 1)
-                    act(connection, "withdraw", collection, item, By(actor=actor, reason=reason))
-
-        await self._alone(work)
-
-    async def _require_versions(self, publication: str) -> None:
+    async def require_versions(self, publication: str) -> None:
+        """Conflict if a file in place of a publication was replaced or removed since."""
         for address, version in await self._reads.items().pinned(publication):
             if await asyncio.to_thread(self._find_version, address) != version:
                 raise Conflict(

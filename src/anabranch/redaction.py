@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 
-__all__ = ["KEY", "TOKEN", "hide_secrets", "show_text"]
+__all__ = ["KEY", "TOKEN", "hide_query", "hide_secrets", "show_text"]
 
 Found = re.Match[str]
 MAX_TEXT_CHARS = 80
@@ -27,6 +27,13 @@ def hide_secrets(text: str) -> str:
     for pattern, hide in HIDDEN:
         text = pattern.sub(hide, text)
     return text
+
+
+def hide_query(url: str) -> str:
+    """A URL with `…` for each value of its query; what has no name is a value."""
+    rest, mark, query = url.partition("?")
+    named = (pair.partition("=") for pair in query.split("&"))
+    return rest + mark + "&".join(f"{name}=…" if equals else "…" for name, equals, _ in named) if mark else url
 
 
 def show_text(text: str) -> str:

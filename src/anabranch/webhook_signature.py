@@ -28,6 +28,9 @@ def make_secret(key: bytes | None = None) -> str:
 
 def read_secret(text: str) -> bytes:
     """The key that a secret stands for: base64 after `whsec_`, otherwise the text itself."""
+    if not MIN_SECRET_CHARACTERS <= len(text) <= MAX_SECRET_CHARACTERS:
+        said = f"a secret has {MIN_SECRET_CHARACTERS} to {MAX_SECRET_CHARACTERS} characters, not {len(text)}"
+        raise InputError("webhook.secret", said)
     if not text.startswith(PREFIX):
         return text.encode()
     try:

@@ -353,7 +353,7 @@ def test_status_without_a_job_shows_the_stack_and_logs_without_lines_say_why(she
 def test_a_submission_after_a_failed_job_says_how_to_retry_that(shell: Shell) -> None:
     job = json.loads(shell("submit fails --rerun --wait --json", code=7).stdout)["job_id"][:12]
     assert f"`anabranch retry {job}`" in shell("submit fails").stderr
-    assert f"test.impossible, raised at {shell.home.parent}/plugins/jobs.py:" in shell(f"status {job}").stdout
+    assert "test.impossible, raised at jobs.py:" in shell(f"status {job}").stdout
     refused = shell(f"dead-letters replay {job}", code=6)
     assert f"job {job} has a newer one of the same parameters" in refused.stdout
     assert "1 of 1 jobs were not replayed" in refused.stderr

@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.support.crew import Stage
+from tests.support.crew import STEADY_LEASE, Stage
 from tests.support.serving import serve_api
 from tests.support.waiting import PATIENCE_SECONDS, wait_until_async
 
@@ -38,7 +38,7 @@ async def until_all_beat(stage: Stage) -> None:
 
 @pytest.mark.parametrize("left", [0, 3])
 async def test_tf2_a_worker_without_descriptors_leaves_its_tasks_to_a_healthy_one(stage: Stage, left: int) -> None:
-    _, sick = await stage.crew.start_ready("orchestrator", "worker", slots=4)
+    _, sick = await stage.crew.start_ready("orchestrator", "worker", slots=4, lease_seconds=STEADY_LEASE)
     await until_all_beat(stage)
     with without_descriptors(sick.pid, left=left):
         job_ids = [await stage.submit("acts", acts=ACTS, number=number) for number in range(6)]

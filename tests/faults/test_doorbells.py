@@ -5,7 +5,7 @@ import asyncio
 import psycopg
 import pytest
 
-from tests.support.crew import Stage
+from tests.support.crew import STEADY_LEASE, Stage
 from tests.support.proxy import Proxy
 from tests.support.waiting import wait_until_async
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.postgres
 
 @pytest.mark.slow
 async def test_e12_doorbells_that_ring_in_masses_change_nothing(stage: Stage) -> None:
-    (worker, *_) = await stage.crew.start_ready("worker", "worker", "orchestrator")
+    (worker, *_) = await stage.crew.start_ready("worker", "worker", "orchestrator", lease_seconds=STEADY_LEASE)
     ringing = asyncio.create_task(ring_in_masses(stage.url))
     jobs = [await stage.submit("mixed", quick=200, plain=40, heavy=4), await stage.submit("chain")]
     for job_id in jobs:

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import psycopg
 import pytest
 
-from tests.support.crew import Member, Stage
+from tests.support.crew import STEADY_LEASE, Member, Stage
 from tests.support.proxy import Lose, Proxy, Row
 from tests.support.waiting import PATIENCE_SECONDS, wait_until_async
 
@@ -24,9 +24,9 @@ async def proxy(stage: Stage) -> AsyncIterator[Proxy]:
         yield opened
 
 
-async def start_behind(stage: Stage, proxy: Proxy) -> Member:
+async def start_behind(stage: Stage, proxy: Proxy, lease: float = LEASE) -> Member:
     """An orchestrator, and a worker that reaches the database through the proxy."""
-    worker = stage.crew.start("worker", url=proxy.url)
+    worker = stage.crew.start("worker", url=proxy.url, lease_seconds=lease)
     await stage.crew.start_ready("orchestrator")
     await worker.started()
     return worker
@@ -46,7 +46,7 @@ def has_rights(row: Row) -> bool:
 
 async def test_e12_claims_whose_reply_was_lost_go_back_free_of_charge(stage: Stage, proxy: Proxy) -> None:
     traps = [proxy.lose(name, Lose.REPLY, times=2, when=has_claims) for name in ("claim", "turn")]
-    worker = await start_behind(stage, proxy)
+    worker = await start_behind(stage, proxy, STEADY_LEASE)
     job_id = await stage.submit("mixed", quick=40, plain=20)
     await asyncio.gather(*(asyncio.wait_for(trap.sprung.wait(), PATIENCE_SECONDS) for trap in traps))
     job = await stage.finish(job_id)
@@ -196,7 +196,7 @@ async def test_e21_a_worker_that_is_cut_off_stops_when_nobody_else_is_there(
 @pytest.mark.slow
 async def test_e12_a_claim_that_commits_long_after_its_connection_broke_is_found(stage: Stage, proxy: Proxy) -> None:
     """It waits for a lock, and commits when its worker has connected anew: nobody has it in hand."""
-    worker = await start_behind(stage, proxy)
+    worker = await start_behind(stage, proxy, STEADY_LEASE)
     proxy.stall()
     job_id = await stage.submit("chain")
     await stage.until(job_id, lambda job: job.nodes[0].tasks.total)
@@ -217,7 +217,7 @@ async def test_e21_a_call_that_is_never_answered_while_the_heart_beats_on_is_giv
 ) -> None:
     """As when a firewall forgets a connection: the session lives, so nobody takes over what the call holds up."""
     trap = proxy.lose("turn", Lose.SILENCE, when=has_reports)
-    worker = await start_behind(stage, proxy)
+    worker = await start_behind(stage, proxy, STEADY_LEASE)
     job_id = await stage.submit("mixed", quick=20, plain=4)
     await asyncio.wait_for(trap.sprung.wait(), PATIENCE_SECONDS)
     await stage.finish(job_id)

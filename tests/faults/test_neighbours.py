@@ -9,7 +9,7 @@ import pytest
 from anabranch.canonical import Json
 from anabranch.embedded.processes import marked
 from anabranch.engine.read_models import JobDetail
-from tests.support.crew import Member, Stage
+from tests.support.crew import STEADY_LEASE, Member, Stage
 from tests.support.waiting import wait_until_async
 
 pytestmark = [pytest.mark.postgres, pytest.mark.slow]
@@ -42,7 +42,7 @@ async def run_acts(stage: Stage, acts: list[str]) -> list[tuple[str, Json]]:
 
 
 async def test_e10_bad_handlers_end_alone_and_their_neighbours_finish(stage: Stage) -> None:
-    await stage.crew.start_ready("orchestrator", "worker", "worker", child_memory_mb=1024)
+    await stage.crew.start_ready("orchestrator", "worker", "worker", child_memory_mb=1024, lease_seconds=STEADY_LEASE)
     acts = [act for bad in BAD for act in (bad, "plain fine", "quick fine", "async fine")]
     ended = dict(zip(acts, await run_acts(stage, acts), strict=True))
     assert ended == {**BAD, **dict.fromkeys(("plain fine", "quick fine", "async fine"), ("completed", None))}
@@ -52,7 +52,7 @@ async def test_e10_bad_handlers_end_alone_and_their_neighbours_finish(stage: Sta
 
 async def test_e10_handlers_that_leave_by_the_back_door_end_alone(stage: Stage) -> None:
     """SystemExit and CancelledError are no Exception; they pass where those are caught."""
-    (_, worker) = await stage.crew.start_ready("orchestrator", "worker")
+    (_, worker) = await stage.crew.start_ready("orchestrator", "worker", lease_seconds=STEADY_LEASE)
     bad, fine = ["quick exit", "async exit", "async cancelled", "async cancels"], ["plain fine", "async fine"]
     ended = await run_acts(stage, [*bad, *fine])
     assert [status for status, _ in ended] == ["failed"] * 4 + ["completed"] * 2
@@ -83,7 +83,7 @@ async def test_e10_a_handler_that_kills_its_worker_ends_after_a_few(stage: Stage
 
 
 async def test_children_that_died_while_they_were_idle_cost_the_next_tasks_nothing(stage: Stage) -> None:
-    (worker, _) = await stage.crew.start_ready("worker", "orchestrator", slots=4)
+    (worker, _) = await stage.crew.start_ready("worker", "orchestrator", slots=4, lease_seconds=STEADY_LEASE)
     file = stage.folder / "file"
     job_id = await stage.submit("steady", count=4, file=str(file))
     await wait_until_async(lambda: len(stage.noted("began")) == 4)

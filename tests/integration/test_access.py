@@ -36,6 +36,7 @@ from tests.support.warm import run_warm
 
 OPEN = {"/livez", "/readyz", "/", "/docs", "/ui/{name:path}", "/errors", "/errors/{code}"}
 BASE = "http://anabranch.example"
+LOOPBACK = "http://127.0.0.1"
 CHANGES_NOTHING = {"search_catalog", "validate_workflow"}
 
 
@@ -302,7 +303,7 @@ async def test_s1_keys_are_asked_for_beyond_loopback_or_where_the_operator_says_
     auth: Any, host: str, status: int, tmp_path: Path, database_url: str
 ) -> None:
     app = create_app(Settings(home=tmp_path, host=host, auth=auth), database_url)
-    async with serving(app, "http://127.0.0.1") as api:
+    async with serving(app, LOOPBACK) as api:
         assert (await api.get("/api/jobs")).status_code == status
 
 
@@ -625,3 +626,27 @@ async def test_s1_a_key_that_is_sent_counts_also_where_none_is_needed(tmp_path: 
         reader = await make(database_url, Scope.READ)
         problem(await client.get("/api/keys", headers=bearing(reader)), 403, "auth.forbidden")
         problem(await client.get("/api/jobs", headers={"Authorization": "Bearer anb_wrong"}), 401, "auth.invalid")
+
+
+async def test_what_is_said_to_a_wrong_key_where_none_is_needed(tmp_path: Path, database_url: str) -> None:
+    async with serving(create_app(Settings(home=tmp_path / "home"), database_url)) as client:
+        told = problem(await client.get("/api/jobs", headers={"Authorization": "Basic YTpi"}), 401, "auth.invalid")
+        assert "needs no key on this address" in told["remedy"]
+
+
+@pytest.mark.parametrize("auth", ["auto", "keys"])
+async def test_s1_answers_vary_by_the_key_that_counts(auth: Any, tmp_path: Path, database_url: str) -> None:
+    async with serving(create_app(Settings(home=tmp_path / "home", auth=auth), database_url), LOOPBACK) as client:
+        assert "Authorization" in (await client.get("/api/jobs")).headers["vary"]
+
+
+@pytest.mark.parametrize("auth", ["auto", "keys"])
+async def test_s1_what_is_open_is_open_whatever_key_is_sent(auth: Any, tmp_path: Path) -> None:
+    app = create_app(Settings(home=tmp_path / "home", auth=auth), "postgresql://127.0.0.1:1/nowhere")
+    transport = httpx.ASGITransport(app)
+    async with app.router.lifespan_context(app), httpx.AsyncClient(transport=transport, base_url=LOOPBACK) as client:
+        for sent in ("Basic YTpi", "Bearer anb_wrong", f"Bearer {Credential.make().text}"):
+            headers = {"Authorization": sent}
+            for path in ("/livez", "/", "/docs", "/errors/auth.invalid"):
+                assert (await client.get(path, headers=headers)).is_success, (path, sent)
+            assert (await client.get("/readyz", headers=headers)).status_code == 503  # and the key was not looked up

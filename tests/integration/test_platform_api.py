@@ -52,7 +52,7 @@ class Partner:
 
     def get(self, path: str, **query: str) -> httpx.Response:
         """Fetch a path."""
-        return self.api.get(path, params=query, headers=self.key)
+        return self.api.get(path, params=query or None, headers=self.key)
 
     def count(self, table: str) -> int:
         """How many rows the platform has."""
@@ -161,6 +161,25 @@ def test_e15_the_same_key_is_the_same_answer_where_nothing_was_made(partner_of: 
 DOCUMENT = load_document()
 
 
+@pytest.mark.parametrize(
+    ("given", "where", "detail"),
+    [
+        ({"refs": {"version": 2025.10}}, "body.refs.version", "Input should be a text or a whole number"),
+        ({"refs": {"version": True}}, "body.refs.version", "Input should be a text or a whole number"),
+        ({"refs": {"version": "x" * 201}}, "body.refs.version", "String should have at most 200 characters"),
+        ({"overwrite": "yes"}, "body.overwrite", "Input should be a valid boolean"),
+        ({"reprocess": 1}, "body.reprocess", "Input should be a valid boolean"),
+        ({"approval": "off"}, "body.approval", "Input should be a valid boolean"),
+    ],
+)
+def test_o6_a_mistake_in_an_order_is_named_once(
+    partner_of: Callable[..., Partner], given: Mapping[str, Any], where: str, detail: str
+) -> None:
+    answer = partner_of("once").order(1, **given)
+    assert read(answer) == (422, "request.invalid")
+    assert answer.json()["errors"] == [{"where": where, "detail": detail}]
+
+
 def resolve(parameter: Mapping[str, Any]) -> Mapping[str, Any]:  # of the OpenAPI document
     name = str(parameter.get("$ref", "")).rpartition("/")[2]
     return DOCUMENT["components"]["parameters"][name] if name else parameter
@@ -214,24 +233,36 @@ def test_ts1_no_text_of_an_order_is_an_internal_error(partner_of: Callable[..., 
 
 def test_a_status_is_that_of_an_id(partner_of: Callable[..., Partner]) -> None:
     partner = partner_of("status")
-    for wrong in ("-" * 36, "0" * 35 + "-", "0" * 40):
-        assert read(partner.get(f"/api/platform/status/{wrong}")) == (422, "request.invalid")
-    for absent in ("0" * 32, "0" * 64, "00000000-0000-0000-0000-000000000000"):
+    for wrong in ("-" * 36, "0" * 35 + "-", "0" * 7, "0" * 65, "nonsense"):
+        answer = partner.get(f"/api/platform/status/{wrong}")
+        assert read(answer) == (422, "request.invalid")
+        assert "a UUID" in answer.json()["detail"]
+        assert "pattern" not in answer.json()["detail"]
+    for wrong in ("nonsense", "0" * 31):
+        answer = partner.get(f"/api/platform/releases/{wrong}/preview")
+        assert "32 hexadecimal digits" in answer.json()["detail"]
+    for absent in ("0" * 32, "0" * 64, "0" * 12, "00000000-0000-0000-0000-000000000000"):
         assert read(partner.get(f"/api/platform/status/{absent}")) == (404, "release.not_found")
     assert read(partner.get("/api/platform/releases", ref="a=\x00")) == (422, "request.invalid")
+    twice = partner.get("/api/platform/releases?ref=a=1&ref=a=2")
+    assert twice.json()["errors"] == [{"where": "query.ref", "detail": "Each reference is given once"}]
+    assert partner.get("/api/platform/releases?ref=a=1&ref=b=2").status_code == 200
 
 
 def test_p1_an_asset_shows_its_newest_release(partner_of: Callable[..., Partner]) -> None:
-    """The first release of it has no version, and thus the asset's own id."""
+    """The first release of it has no version."""
     partner = partner_of("newest")
     first = partner.order("é").json()
-    assert first["asset_id"] == first["release_id"]
+    assert partner.get(f"/api/platform/status/{first['release_id']}").json()["version"] is None
     partner.post(f"/api/jobs/{first['job_id']}/cancel", {})
     second = partner.order("é", refs={"version": "2"}).json()
     assert second["asset_id"] == first["asset_id"]
     shown = partner.get(f"/api/platform/status/{first['asset_id']}").json()
     assert (shown["release_id"], shown["version"]) == (second["release_id"], "2")
-    assert partner.get(f"/api/platform/status/{second['release_id']}").json()["release_id"] == second["release_id"]
+    for made in (first, second):
+        assert partner.get(f"/api/platform/status/{made['release_id']}").json()["release_id"] == made["release_id"]
+    for job_id in (second["job_id"], second["job_id"][:12], second["job_id"][:36]):
+        assert partner.get(f"/api/platform/status/{job_id}").json()["release_id"] == second["release_id"]
     assert partner.order("e\u0301", refs={"version": "2"}).json()["release_id"] == second["release_id"]
     assert read(partner.order(True)) == (422, "request.invalid")
 

@@ -42,7 +42,7 @@ async def stack(catalog_url: str, tmp_path: Path, bronze: Path) -> AsyncIterator
 
 
 def write_layer(
-    path: Path, shapes: Sequence[BaseGeometry], crs: str = "EPSG:4326", layer: str | None = None, **columns: Any
+    path: Path, shapes: Sequence[BaseGeometry | None], crs: str = "EPSG:4326", layer: str | None = None, **columns: Any
 ) -> None:
     """A file of the format that its name says."""
     frame = geopandas.GeoDataFrame(columns, geometry=list(shapes), crs="EPSG:4326").to_crs(crs)
@@ -176,7 +176,6 @@ async def test_a_name_that_is_taken_is_known_before_the_work(stack: Stack, bronz
     assert refused.job.error
     assert refused.job.error.code == "publication.in_use"
     assert "view public.readers depends on view" in refused.job.error.message
-    assert refused.job.error.remedy == "Drop these views, or publish the layer under another name."
 
 
 async def test_v1_dropped_rows_are_in_a_warning(stack: Stack, bronze: Path) -> None:
@@ -270,6 +269,26 @@ async def test_v1_what_is_dropped_and_repaired_is_reported(stack: Stack, bronze:
     assert layer["rows"] == layer["written"] + sum(count["count"] for count in layer["dropped"].values()) == 3
     assert layer["written"] == 2
     assert sum(count["count"] for count in layer["changed"].values()) >= 1
+
+
+async def test_v1_a_layer_of_which_nothing_is_left_is_reported_with_its_rows(
+    stack: Stack, bronze: Path, tmp_path: Path
+) -> None:
+    write_layer(bronze / "map.gpkg", [BONN], layer="towns")
+    write_layer(bronze / "map.gpkg", [Polygon(), None, Polygon()], layer="areas")
+    write_layer(bronze / "map.gpkg", [], layer="plans")
+    result = result_of(await publish(stack, "map.gpkg"))
+    assert [item["id"] for item in result["items"]] == ["map"]
+    layers = json.loads((tmp_path / result["report"].replace("://", "/")).read_text())["layers"]
+    assert [(layer["layer"], layer["rows"], layer["written"]) for layer in layers] == [
+        ("towns", 1, 1), ("areas", 3, 0), ("plans", 0, 0)
+    ]  # fmt: skip
+    dropped = layers[1]["dropped"]
+    assert {why: found["count"] for why, found in dropped.items()} == {"null_geometry": 1, "empty_geometry": 2}
+    assert result["warnings"][1:] == [
+        "The layer areas was left out, because all of its 3 rows were dropped: 1 null_geometry, 2 empty_geometry.",
+        "The layer plans has no features, and was left out.",
+    ]
 
 
 def damage_files(folder: Path) -> tuple[bytes, bytes]:

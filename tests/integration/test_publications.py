@@ -90,7 +90,7 @@ def extent(login: Connection[Any]) -> Any:
     return found
 
 
-def add_job(login: Connection[Any], job: str, scope: str, parent: str | None = None, by: str = "") -> None:
+def add_job(login: Connection[Any], job: str, platform: str, parent: str | None = None, **submitter: str) -> None:
     login.execute("insert into app.workflows values ('h', 'w', '{}', now()) on conflict do nothing")
     login.execute("""
         insert into app.jobs (job_id, identity, ordinal, scope, workflow, workflow_hash, parameters, priority, state,
@@ -98,11 +98,11 @@ def add_job(login: Connection[Any], job: str, scope: str, parent: str | None = N
         values (%s, %s, 0, %s, 'w', 'h', '{}', 5, 'running', 1, 'c', 1, now(),
                 (select id from app.jobs where job_id = %s),
                 coalesce((select platform from app.jobs where job_id = %s), %s))""",
-        [job, job, scope, parent, parent, scope])  # fmt: skip
+        [job, job, platform, parent, parent, platform])  # fmt: skip
     login.execute(
         "insert into app.events (job, seq, at, kind, data) select id, 1, now(), 'job.submitted', %s from app.jobs"
         " where job_id = %s",
-        [Jsonb({"by": by} if by else {}), job],
+        [Jsonb(submitter), job],
     )
 
 
@@ -330,22 +330,29 @@ def test_e15_who_finds_content_as_it_would_be_published_is_noted(
 def test_p7_a_key_belongs_to_the_owner_of_the_root_job_which_is_who_acts(
     handler: Connection[Any], login: Connection[Any]
 ) -> None:
-    add_job(login, A, "roads", by="rita (k1)")
+    add_job(login, A, "roads", by="rita (https://login.example)", scope="admin")
     add_job(login, B, "task of a", parent=A)
-    add_job(login, C, "rivers")
+    add_job(login, C, "rivers", by="rita (k1)", scope="admin")
     put(handler, B)
-    assert history(login) == [(1, "publish", 1, "rita (k1)")]
-    make_key(login, "k1", "operate")
-    with pytest.raises(Denied):
-        change(handler, "withdraw", By(job_id=A))
-    login.execute("update app.keys set scope = 'admin'")
+    assert history(login) == [(1, "publish", 1, "rita (https://login.example)")]
     with pytest.raises(Conflict) as caught:
         put(handler, C)
     assert (caught.value.code, shown(login)) == ("publication.owner", ["b"])
     with pytest.raises(Conflict):
         change(handler, "withdraw", By(owner="rivers", actor="ria"))
-    assert change(handler, "withdraw", By(job_id=A, actor="somebody else")).number == 2
-    assert history(login)[1][3] == "rita (k1)", "a job's submitter acts, whatever it says"
+    assert change(handler, "withdraw", By(job_id=B, actor="somebody else")).number == 2
+    assert history(login)[1][3] == "rita (https://login.example)", "a job's submitter acts, whatever it says"
+
+
+@pytest.mark.parametrize("submitter", [{"scope": "operate"}, {}])
+def test_s6_a_job_that_no_admin_submitted_withdraws_nothing(
+    handler: Connection[Any], login: Connection[Any], submitter: dict[str, str]
+) -> None:
+    add_job(login, A, "roads", by="rita (k1)", **submitter)
+    make_key(login, "k1", "admin")  # a name that looks like one of an admin's says nothing
+    put(handler, A)
+    with pytest.raises(Denied):
+        change(handler, "withdraw", By(job_id=A))
 
 
 def make_key(login: Connection[Any], key_id: str, scope: str) -> None:

@@ -1,7 +1,8 @@
 """Partners, approvers and publications race on a real server, over connections of their own: one wins (P3, P4, P5)."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -11,17 +12,20 @@ import psycopg
 import pytest
 from psycopg import Connection
 from psycopg.rows import TupleRow
+from structlog.testing import capture_logs
 
 from anabranch.adapters.postgres.connect import Role, connect
 from anabranch.adapters.postgres.store.invariants import examine
 from anabranch.contract.platform import Accepted
 from anabranch.engine.model import JobState
-from anabranch.errors import AnabranchError, Conflict
+from anabranch.errors import AnabranchError, Conflict, Denied
 from anabranch.gateway import Gateway
 from anabranch.item_actions import ItemAction
-from anabranch.platform.action_by import ActionBy
+from anabranch.job_control import RetryChoice
+from anabranch.platform.action_by import ALL_PLATFORMS, ActionBy
+from anabranch.platform.notifications.ports import EndpointChange
 from anabranch.platform.orders import PlatformOrder
-from anabranch.plugins.stac.catalog import By, Publication, ensure_collection, publish
+from anabranch.plugins.stac.catalog import By, Publication, act, ensure_collection, publish
 from anabranch.plugins.stac.collection import CollectionFacts
 from anabranch.plugins.stac.item import Origin, build_item, find_outputs
 from anabranch.settings import Settings
@@ -63,17 +67,22 @@ class Hub:
 
     async def race(self, lock: str, held: str, *acts: Act) -> list[Any]:
         """Let acts run at once, each in a process of its own: all wait for a row, and then go on together."""
-        with psycopg.connect(self.url) as holder, psycopg.connect(self.url, autocommit=True) as watcher:
+        with psycopg.connect(self.url) as holder:
             holder.execute("select app.set_platform_filter('*')")
             holder.execute(lock.encode(), [held])
             racing = [
                 asyncio.create_task(_try(act, gateway, by))
                 for act, gateway, by in zip(acts, self.gateways, self.by, strict=False)
             ]
-            await wait_until_async(lambda: watcher.execute(WAITING).fetchone() == (len(acts),), "that all wait")
+            await self.wait_for_locks(len(acts))
             holder.commit()
             async with asyncio.timeout(PATIENCE_SECONDS):
                 return await asyncio.gather(*racing)
+
+    async def wait_for_locks(self, count: int) -> None:
+        """Wait until so many calls wait for a lock."""
+        with psycopg.connect(self.url, autocommit=True) as watcher:
+            await wait_until_async(lambda: watcher.execute(WAITING).fetchone() == (count,), "that all wait")
 
     async def submit(self, dataset: int, version: str = "1", source: str = "a", **more: Any) -> Accepted:
         """A release that waits for its review."""
@@ -83,17 +92,18 @@ class Hub:
                 await asyncio.sleep(0.01)
         return accepted
 
-    async def publish(self, accepted: Accepted) -> None:
-        """What the task of an approved revision does."""
-        await asyncio.to_thread(self._publish, accepted)
+    async def publish(self, accepted: Accepted, *layers: str) -> None:
+        """What the task of an approved revision does; an item for each layer, where there are some."""
+        await asyncio.to_thread(self._publish, accepted, layers or ("",))
 
-    def _publish(self, accepted: Accepted) -> None:
+    def _publish(self, accepted: Accepted, layers: Sequence[str]) -> None:
         job_id = str(accepted.job_id)
         ensure_collection(self.handler, CollectionFacts(id=COLLECTION), By(job_id))
-        item = str(accepted.parameters["item_id"])
-        facts = raster_item(item, title=f"revision {accepted.revision}")
-        document = build_item(COLLECTION, facts, Origin(job_id), "0.1.0")
-        publish(self.handler, COLLECTION, job_id, [Publication(document, find_outputs(facts))])
+        made = []
+        for layer in layers:
+            facts = raster_item(f"{accepted.parameters['item_id']}{layer}", title=f"revision {accepted.revision}")
+            made.append(Publication(build_item(COLLECTION, facts, Origin(job_id), "0.1.0"), find_outputs(facts)))
+        publish(self.handler, COLLECTION, job_id, made)
 
     async def make(self, dataset: int, revisions: int, *, waiting: bool = False) -> list[Accepted]:
         """A release with so many published revisions, and one more that waits for its review."""
@@ -141,8 +151,8 @@ def submitting(dataset: int, version: str = "1", **more: Any) -> Act:
     return lambda gateway, by: gateway.releases.submit(order(dataset, version, **more), by)
 
 
-def deciding(release_id: str, approved: bool) -> Act:
-    return lambda gateway, by: gateway.releases.decide(release_id, approved, by)
+def deciding(release_id: str, approved: bool, revision: int | None = None) -> Act:
+    return lambda gateway, by: gateway.releases.decide(release_id, approved, by, revision)
 
 
 def rolling_back(release_id: str, number: int | None = None) -> Act:
@@ -151,6 +161,14 @@ def rolling_back(release_id: str, number: int | None = None) -> Act:
 
 def revoking(release_id: str) -> Act:
     return lambda gateway, by: gateway.releases.revoke(release_id, by)
+
+
+def clearing(release_id: str) -> Act:
+    return lambda gateway, by: gateway.releases.clear(release_id, "internal", by)
+
+
+def publishing(hub: Hub, accepted: Accepted, *layers: str) -> Act:
+    return lambda gateway, by: hub.publish(accepted, *layers)
 
 
 @asynccontextmanager
@@ -235,7 +253,7 @@ async def test_p4_an_overwrite_never_discards_an_approval_that_was_committed(hub
     for dataset in range(3):
         made = await hub.submit(dataset)
         answers = await hub.race(
-            JOB, str(made.job_id), deciding(made.release_id, True), submitting(dataset, source="b", overwrite=True)
+            JOB, str(made.job_id), deciding(made.release_id, True, 1), submitting(dataset, source="b", overwrite=True)
         )
         refused = [answer for answer in answers if isinstance(answer, str)]
         assert len(refused) == 1, answers
@@ -328,3 +346,80 @@ async def test_p6_an_unpublish_against_an_approval_shows_what_came_last(hub: Hub
     assert shown in (["withdraw", "publish"], ["replace", "withdraw"])
     assert found["approval_status"] == "approved"
     assert found["shown_revision"] == (2 if shown[-1] == "publish" else None)
+
+
+async def test_p1_a_platform_that_gets_its_first_asset_keeps_its_references(hub: Hub) -> None:
+    """An order is being written when the references change."""
+    changed = make_policy("one_approver", raster="reviewed") | {"required_refs": ["other"]}
+    with psycopg.connect(hub.url) as writing:
+        writing.execute("select app.set_platform_filter('ddh')")
+        writing.execute(
+            "insert into app.assets (asset_id, platform, refs, tags, made_by, made_at)"
+            " values (repeat('a', 32), 'ddh', '{}', '{}', 'ann', app.now())"
+        )
+        saving = asyncio.create_task(
+            hub.releases.save_platform("ddh", changed, replace(BY, platform_filter=ALL_PLATFORMS))
+        )
+        await hub.wait_for_locks(1)
+        writing.commit()
+        with pytest.raises(Conflict, match="has assets"):
+            await saving
+
+
+async def test_p4_an_order_obeys_the_policy_that_was_saved_before_it_was_accepted(hub: Hub) -> None:
+    """It was read before."""
+    changed = make_policy("none", raster="reviewed")
+    with psycopg.connect(hub.url) as saving:
+        saving.execute("select app.save_platform('ddh', %s, 'ben', 'test')", [json.dumps(changed)])
+        ordering = asyncio.create_task(hub.releases.submit(order(1), BY))
+        await hub.wait_for_locks(1)
+        saving.commit()
+        made = await ordering
+    assert (await hub.show(made.release_id))["approval_required"] is False
+
+
+async def test_a_retry_against_an_order_is_no_deadlock(hub: Hub) -> None:
+    made = await hub.submit(1)
+    await hub.gateways[0].controls.cancel(str(made.job_id), "no", "ann")
+    with capture_logs() as logs:
+        await hub.race(
+            "select from app.assets where asset_id = %s for update", made.asset_id, submitting(1),
+            lambda gateway, by: gateway.controls.retry(str(made.job_id), RetryChoice(), by.actor),
+        )  # fmt: skip
+    assert [one for one in logs if one["event"] == "database.deadlock"] == []
+
+
+async def test_p9_what_is_said_of_a_release_never_goes_back(hub: Hub) -> None:
+    """A clearance that is not committed yet is said before an approval, which says how both stand."""
+    made = await hub.submit(1)
+    endpoint = EndpointChange("https://example.org/", None, ("*",), "standard", "", timeout_seconds=15, retries=5)
+    await hub.gateways[0].webhooks.add("ddh", endpoint, None, BY)
+    with psycopg.connect(hub.url) as clearing:
+        clearing.execute("select app.clear_release('ddh', %s, 'internal', 'ben', 'so', 'c')", [made.release_id])
+        approving = asyncio.create_task(hub.releases.decide(made.release_id, True, BY))
+        await hub.wait_for_locks(1)
+        clearing.commit()
+        await approving
+        clearing.execute("select app.set_platform_filter('*')")
+        heard = clearing.execute(
+            "select m.event, m.data ->> 'approval_status'"
+            " from app.webhook_deliveries d join app.webhook_messages m on m.id = d.message order by d.id"
+        ).fetchall()
+    assert heard == [("release.cleared", "pending_review"), ("release.approved", "approved")]
+
+
+async def test_p5_a_clearance_against_a_publication_that_withdraws_an_item_waits_for_it(hub: Hub) -> None:
+    """All items of a release are locked before the first one moves."""
+    for dataset in range(3):
+        made = await hub.submit(dataset)
+        await hub.releases.decide(made.release_id, True, BY)
+        await hub.publish(made, "-a", "-b")
+        last = await hub.submit(dataset, source="b", reprocess=True)
+        await hub.releases.decide(made.release_id, True, BY)
+
+        item = made.parameters["item_id"]
+        await hub.race(KEY, f"{COLLECTION}/{item}-a", clearing(made.release_id), publishing(hub, last, "-b"))
+        assert [action for _, action, _ in hub.history(f"{item}-a")] == ["publish", "withdraw"]
+        assert [action for _, action, _ in hub.history(f"{item}-b")] == ["publish", "replace"]
+        with pytest.raises(Denied):  # a partner's job withdraws nothing else
+            act(hub.handler, "withdraw", COLLECTION, f"{item}-b", By(str(last.job_id)))

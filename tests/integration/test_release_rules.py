@@ -1,16 +1,20 @@
 """What a release shows is decided by its revisions: not by other jobs, retries, signals, options or purges."""
 
 import asyncio
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 
+from anabranch.api.answers.build import build_job
 from anabranch.canonical import Json
+from anabranch.codes import code_of
 from anabranch.engine.model import JobState
 from anabranch.engine.submitting.submission import Order
-from anabranch.errors import Conflict, InputError
+from anabranch.errors import AnabranchError, Conflict, InputError, NotFound
 from anabranch.item_actions import ItemAction
 from anabranch.job_control import RetryChoice
 from tests.support.rasters import hills, make_raster
@@ -37,10 +41,14 @@ async def actions(stack: Stack, limit: int) -> list[str]:
     return [line.action for line in await stack.gateway.releases.platforms.audit("ddh", limit=limit)]
 
 
-async def refused(doing: Any) -> str:  # an awaitable
-    with pytest.raises(Conflict) as error:
+async def error_of(doing: Any) -> AnabranchError:  # an awaitable
+    with pytest.raises(AnabranchError) as caught:
         await doing
-    return error.value.code
+    return caught.value
+
+
+async def refused(doing: Any) -> str:  # an awaitable
+    return (await error_of(doing)).code
 
 
 async def test_p6_no_other_job_publishes_an_item_of_a_release(stack: Stack, catalog_url: str) -> None:
@@ -50,7 +58,9 @@ async def test_p6_no_other_job_publishes_an_item_of_a_release(stack: Stack, cata
             "process_raster", {"source": "bronze://ddh/b.tif", **at}, scope="ddh", by="ann", correlation_id="t"
         )
         done = await stack.wait((await stack.gateway.submit(said)).job_id)
-        return done.job.error.code if done.job.error else "none"
+        error = build_job(done).error
+        assert error is None or "anabranch releases rollback" in error.remedy
+        return error.code if error else "none"
 
     made = await processed(stack)
     assert await publish(await show(stack, made.release_id)) == "publication.release"
@@ -60,6 +70,24 @@ async def test_p6_no_other_job_publishes_an_item_of_a_release(stack: Stack, cata
     await stack.wait(str(made.job_id))
     assert await publish(await show(stack, made.release_id)) == "publication.release"
     assert (await show(stack, made.release_id))["number"] == 1
+
+
+async def test_p6_a_platform_that_asks_for_approvals_publishes_nothing_without_one(
+    stack: Stack, catalog_url: str
+) -> None:
+    """Its partner could order a release; what somebody approved at a gate is published, too."""
+    inputs: dict[str, Json] = {"source": "bronze://ddh/b.tif", "collection": "ddh-own", "item_id": "sneak"}
+    plain = Order("process_raster", inputs, scope="ddh", by="ann", correlation_id="t")
+    error = (await stack.wait((await stack.gateway.submit(plain)).job_id)).job.error
+    assert error
+    assert error.code == "publication.unapproved"
+    asked = Order("process_raster", {**inputs, "approval": True}, scope="ddh", by="ann", correlation_id="t")
+    job_id = (await stack.gateway.submit(asked)).job_id
+    await stack.until(job_id, lambda job: job.job.state is JobState.WAITING)
+    assert rows(catalog_url, ITEMS) == []
+    await stack.gateway.controls.signal(job_id, "review", {"approved": True}, "ben")
+    assert (await stack.wait(job_id)).job.error is None
+    assert rows(catalog_url, ITEMS) == [{"collection": "ddh-own", "id": "sneak"}]
 
 
 async def test_p6_all_items_of_a_release_come_and_go_together(stack: Stack, catalog_url: str, bronze: Path) -> None:
@@ -124,6 +152,10 @@ async def test_p4_the_gate_and_the_retries_of_a_release_are_the_releases(stack: 
     made = await processed(stack)
     job = str(made.job_id)
     assert await refused(controls.signal(job, "review", {"approved": True}, "ann")) == "release.decides"
+    waiting = build_job(await stack.until(job, lambda found: found))
+    assert [node.command for node in waiting.nodes if node.command] == [
+        f"anabranch approvals approve {made.release_id}"
+    ]
     await releases.decide(made.release_id, True, BEN)
     await stack.wait(job)
     make_raster(bronze / "a.tif", hills()[:, ::-1])
@@ -190,7 +222,7 @@ async def test_p4_a_decision_is_on_the_revision_that_was_reviewed(stack: Stack) 
     first = await processed(stack)
     second = await releases.submit(order(source="b.tif", overwrite=True), ANN)
     await stack.until(str(second.job_id), lambda one: one.job.state is JobState.WAITING)
-    assert "revision.replaced" in await actions(stack, 9)
+    assert "release.replaced" in await actions(stack, 9)
     assert await refused(releases.decide(first.release_id, True, BEN, revision=1)) == "release.moved"
     assert (await releases.decide(first.release_id, True, BEN, revision=2))["approval_status"] == "approved"
 
@@ -224,3 +256,126 @@ async def test_what_an_order_says_of_a_release_is_never_dropped(stack: Stack) ->
     await releases.submit(again.model_copy(update={"clearance": "uncleared"}), ANN)
     found = await show(stack, made.release_id)
     assert [found[name] for name in ("clearance", "title", "description")] == ["uncleared", "New", "new"]
+
+
+async def test_a_new_version_says_what_its_order_says_of_the_asset(stack: Stack) -> None:
+    await approved(stack, title="First")
+    second = await processed(stack, version="2", source="b.tif", title="Second", description="newer", tags=["t"])
+    found = await show(stack, second.release_id)
+    assert [found[name] for name in ("title", "description", "tags")] == ["Second", "newer", ["t"]]
+
+
+async def test_p6_a_revoke_stops_a_reprocess_that_nobody_has_to_approve(stack: Stack, catalog_url: str) -> None:
+    releases = stack.gateway.releases
+    await releases.save_platform("ddh", policy(approval="none"), ADMIN)
+    made = await releases.submit(order(), ANN)
+    await stack.wait(str(made.job_id))
+    again = await releases.submit(order(source="b.tif", reprocess=True), ANN)
+    await releases.revoke(made.release_id, BEN)
+    assert (await stack.wait(str(again.job_id))).job.state is JobState.CANCELLED
+    found = await show(stack, made.release_id)
+    assert (found["approval_status"], found["processing_status"], found["number"]) == ("revoked", "failed", None)
+    assert rows(catalog_url, ITEMS) == []
+
+
+async def test_e2_an_order_that_was_refused_leaves_nothing(stack: Stack, catalog_url: str) -> None:
+    releases = stack.gateway.releases
+    await releases.save_platform("ddh", policy(max_unresolved=1), ADMIN)
+    await releases.submit(order(), ANN)
+    other = order().model_copy(update={"refs": {"dataset_id": 9, "resource_id": "x"}})
+    assert await refused(releases.submit(other, ANN)) == "platform.full"
+    assert [row["dataset"] for row in rows(catalog_url, "select refs ->> 'dataset_id' as dataset from app.assets")] == [
+        "38272"
+    ]
+
+
+async def test_p2_a_release_without_a_version_is_not_its_asset(stack: Stack) -> None:
+    plain = order().model_copy(update={"refs": {"dataset_id": 38272, "resource_id": "dem"}})
+    made = await stack.gateway.releases.submit(plain, ANN)
+    assert made.release_id != made.asset_id
+
+
+async def test_s1_no_platform_takes_the_collection_of_another_in_advance(stack: Stack) -> None:
+    """Nor does it learn whose a name is that is taken."""
+    releases = stack.gateway.releases
+    await releases.save_platform("globex", policy(approval="none", sources=["bronze://ddh"]), ADMIN)
+    other = replace(ANN, platform_filter="globex", actor="globex/g (k9)")
+    foreign = order(options={"collection": "ddh-raster"}).model_copy(update={"platform": "globex"})
+    with pytest.raises(NotFound, match="there is no collection ddh-raster that platform globex may publish to"):
+        await releases.submit(foreign, other)
+    plain = Order(
+        "process_raster", {"source": "bronze://ddh/a.tif", "collection": "ddh-raster"},
+        scope="globex", by="g", correlation_id="t",
+    )  # fmt: skip
+    error = (await stack.wait((await stack.gateway.submit(plain)).job_id)).job.error
+    assert error
+    assert error.code == "catalog.no_collection"
+    assert (await releases.submit(order(), ANN)).verdict == "create"
+
+
+async def test_s1_a_table_that_is_taken_does_not_say_by_whom(stack: Stack, bronze: Path) -> None:
+    releases = stack.gateway.releases
+    write_frame(make_frame(), bronze / "one.gpkg", layer="a")
+    made = await approved(stack, source="one.gpkg")
+    shown = await show(stack, made.release_id)
+    await releases.save_platform("globex", policy(approval="none", sources=["bronze://ddh"]), ADMIN)
+    taken = next(one["name"] for one in shown["artifacts"] if one["kind"] == "table")
+    inputs: dict[str, Json] = {"source": "bronze://ddh/one.gpkg", "collection": "mine", "item_id": "x", "table": taken}
+    said = Order("process_vector", inputs, scope="globex", by="g", correlation_id="t")
+    error = (await stack.wait((await stack.gateway.submit(said)).job_id)).job.error
+    assert error
+    assert "another platform" in error.message
+    assert shown["item_id"] not in error.message
+
+
+async def test_p9_who_orders_what_is_published_hears_that_it_is(stack: Stack, catalog_url: str) -> None:
+    await approved(stack)
+    said = order(callback_url="https://example.com/hook", callback_secret="a secret that both sides know")
+    assert (await stack.gateway.releases.submit(said, BEN)).verdict == "same"
+    query = "select m.event from app.webhook_deliveries d join app.webhook_messages m on m.id = d.message order by d.id"
+    assert [one["event"] for one in rows(catalog_url, query)] == ["release.approved", "release.published"]
+
+
+async def test_o6_errors_say_what_stands_against_a_decision_and_what_to_do(stack: Stack) -> None:
+    releases = stack.gateway.releases
+    made = await processed(stack)
+    name = f"release {made.release_id}"
+    early = await error_of(releases.revoke(made.release_id, BEN))
+    assert early.message == f"{name} is not approved: it waits for a review"
+    await releases.decide(made.release_id, False, BEN)
+    await stack.wait(str(made.job_id))
+    by = r"it was rejected by ddh/ben \(k2\) on 20\d\d-\d\d-\d\d \d\d:\d\d:\d\d UTC"
+    again = await error_of(releases.decide(made.release_id, True, BEN))
+    assert re.fullmatch(f"{name} can't be decided again: {by}", again.message)
+    assert re.fullmatch(
+        f"{name} is not approved: {by}", (await error_of(releases.revoke(made.release_id, BEN))).message
+    )
+
+    second = await processed(stack)
+    await stack.gateway.controls.cancel(str(second.job_id), "no", "ann")
+    failed = await error_of(releases.decide(made.release_id, True, BEN))
+    assert (failed.code, failed.message) == ("release.not_completed", f"the processing of {name} failed")
+    assert f"`anabranch releases resubmit {made.release_id}`" in failed.remedy
+
+
+async def test_o6_an_asset_that_is_shown_says_what_to_revoke(stack: Stack) -> None:
+    made = await approved(stack)
+    shown = await error_of(stack.gateway.releases.delete_asset(made.asset_id, True, BEN))
+    assert (shown.code, "anabranch releases revoke" in code_of(shown).remedy) == ("asset.shown", True)
+
+
+async def test_o6_a_revoke_that_comes_second_names_what_came_first(
+    stack: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    releases = stack.gateway.releases
+    made = await approved(stack)
+    withdraw = stack.gateway.publishing.act_together
+
+    async def revoked_before(*given: Any) -> None:
+        monkeypatch.undo()
+        await releases.revoke(made.release_id, ANN)
+        await withdraw(*given)
+
+    monkeypatch.setattr(stack.gateway.publishing, "act_together", revoked_before)
+    late = await error_of(releases.revoke(made.release_id, BEN))
+    assert "it was revoked by ddh/ann (k1) on" in late.message

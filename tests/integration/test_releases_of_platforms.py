@@ -7,10 +7,11 @@ import psycopg
 import pytest
 from psycopg.rows import dict_row
 
+from anabranch.api.platform.build import build_release
 from anabranch.canonical import Json
 from anabranch.engine.model import JobState
 from anabranch.errors import AnabranchError, Conflict, Denied, InputError, NotFound
-from anabranch.release_actions import build_release
+from tests.support.data_hub import make_policy
 from tests.support.releases import ADMIN, ANN, BEN, OTHER, approved, bronze, order, processed, rows, show, stack
 from tests.support.stack import Stack
 
@@ -149,12 +150,24 @@ async def test_p4_p7_who_decides_must_be_allowed_to(stack: Stack) -> None:
     with pytest.raises(Conflict, match="not processed"):
         await releases.decide(accepted.release_id, True, BEN)
     await stack.until(str(accepted.job_id), lambda job: job.job.state is JobState.WAITING)
-    with pytest.raises(Denied, match="another must approve"):
-        await releases.decide(accepted.release_id, True, ANN)
+    for own in ("ddh/ann (k1)", "ddh/ann (k9)", "ddh/ann (https://login.example)"):
+        with pytest.raises(Denied, match="another person must approve"):
+            await releases.decide(accepted.release_id, True, replace(ANN, actor=own))
     with pytest.raises(NotFound):
         await releases.decide(accepted.release_id, True, OTHER)
     assert await releases.platforms.releases(OTHER.platform_filter, {}, limit=9) == []
     await releases.decide(accepted.release_id, True, BEN)
+
+
+async def test_p1_references_of_a_platform_change_until_it_has_an_asset(stack: Stack) -> None:
+    releases = stack.gateway.releases
+    other = make_policy("none", raster="process_raster") | {"required_refs": ["name"], "version_ref": None}
+    saved = await releases.save_platform("ddh", other, ADMIN)
+    assert (saved.required_refs, saved.version_ref) == (("name",), None)
+    made = order().model_copy(update={"refs": {"name": "dem"}})
+    await releases.submit(made, ANN)
+    with pytest.raises(Conflict, match="has assets"):
+        await releases.save_platform("ddh", make_policy("none", raster="process_raster"), ADMIN)
 
 
 async def test_p8_a_platform_that_is_retired_keeps_its_assets(stack: Stack) -> None:

@@ -15,6 +15,7 @@ from anabranch.contract.catalog import ItemAct
 from anabranch.engine.model import JobState
 from anabranch.engine.ports import Submitted
 from anabranch.engine.submitting.submission import Order
+from anabranch.enums import Scope
 from anabranch.manifests.envelope import open_envelope, read_envelope
 from anabranch.plugins.stac.catalog import By, act, find_origin
 from tests.support.items import raster_facts
@@ -291,3 +292,21 @@ async def test_s6_unpublish_raster_shows_first_and_withdraws_when_it_is_confirme
         assert reader.execute("select id from app.catalog_items").fetchall() == [("b",)]
         newest = "select actor, reason, job_id is not null from app.publications where kind = 'item' and number = 2"
         assert reader.execute(newest).fetchall() == [("test", "wrong area", True)]
+
+
+@pytest.mark.parametrize(
+    ("by", "scope", "refusal"),
+    [
+        ("default/ops (https://login.example)", Scope.ADMIN, None),
+        ("default/ops (https://login.example)", Scope.OPERATE, "publication.forbidden"),
+        ("ops", None, "publication.forbidden"),
+    ],
+)
+async def test_s6_a_job_withdraws_by_the_scope_of_who_submitted_it(
+    stack: Stack, by: str, scope: Scope | None, refusal: str | None
+) -> None:
+    await stack.run("catalog", collection="heights", items=[raster_facts("a")])
+    given: Any = {"collection": "heights", "item_id": "a", "reason": "x", "dry_run": False, "confirm": True}
+    order = Order("unpublish_raster", given, "default", "test", by=by, by_scope=scope)
+    job = (await stack.wait((await stack.gateway.submit(order)).job_id)).job
+    assert (job.error and job.error.code) == refusal

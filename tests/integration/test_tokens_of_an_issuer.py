@@ -140,6 +140,7 @@ async def test_p7_what_a_token_did_shows_its_subject_and_issuer(api: httpx.Async
     await api.post(f"/api/jobs/{job}/cancel", headers=own)
     events = (await api.get(f"/api/jobs/{job}/events", headers=own)).json()["items"]
     assert {event["by"] for event in events if event["by"]} == {f"acme/ann ({issuer.url})"}
+    assert events[0]["data"] == {"ordinal": 0, "scope": "operate"}
 
 
 async def test_s1_a_token_of_one_platform_sees_nothing_of_another(

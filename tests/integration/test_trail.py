@@ -102,7 +102,10 @@ async def test_p7_events_say_who_submitted_signalled_cancelled_and_retried(
     ]
     data = {event["kind"]: event["data"] for event in events}
     assert (data["job.cancelled"]["message"], data["node.completed"]) == ("not now", {"by": "root"})
-    assert (data["job.submitted"], data["gate.signalled"]) == ({"ordinal": 0}, {"payload": {"by": "root"}})
+    assert (data["job.submitted"], data["gate.signalled"]) == (
+        {"ordinal": 0, "scope": "operate"},
+        {"payload": {"by": "root"}},
+    )
 
 
 def test_the_data_of_an_event_keeps_its_order() -> None:
@@ -112,13 +115,22 @@ def test_the_data_of_an_event_keeps_its_order() -> None:
     assert list(shown) == [key for key in data if key != "by"]
 
 
-async def test_p7_each_of_many_submissions_says_who_made_it(
-    api: httpx.AsyncClient, people: dict[str, dict[str, str]]
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/api/jobs/bulk", '{"workflow": "ask"}\n'),
+        ("/api/jobs/submit/ask", "{}"),
+        ("/ogc/processes/ask/execution", '{"inputs": {}}'),
+    ],
+)
+async def test_p7_a_job_says_who_submitted_it_and_what_they_may_do(
+    api: httpx.AsyncClient, people: dict[str, dict[str, str]], path: str, body: str
 ) -> None:
-    headers = {**people["ann"], "Content-Type": "application/x-ndjson"}
-    answer = await api.post("/api/jobs/bulk", content='{"workflow": "ask"}\n', headers=headers)
-    events = await api.get(f"/api/jobs/{answer.json()['job_id']}/events", headers=people["bob"])
-    assert events.json()["items"][0]["by"] == known("ann", people["ann"])
+    kind = "application/x-ndjson" if path.endswith("bulk") else "application/json"
+    answer = (await api.post(path, content=body, headers={**people["ann"], "Content-Type": kind})).json()
+    job_id = answer.get("job_id") or answer["jobID"]
+    events = (await api.get(f"/api/jobs/{job_id}/events", headers=people["bob"])).json()["items"]
+    assert (events[0]["by"], events[0]["data"]["scope"]) == (known("ann", people["ann"]), "operate")
 
 
 async def fail(engine: EngineHarness) -> None:

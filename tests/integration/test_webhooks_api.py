@@ -18,7 +18,7 @@ from anabranch.api.main import create_app
 from anabranch.app import deliverer
 from anabranch.engine.model import SessionKind
 from anabranch.settings import Settings
-from tests.support.receiver import SECRET, Receiver, open_receiver
+from tests.support.receiver import SECRET, Received, Receiver, answering, open_receiver
 from tests.support.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.postgres
@@ -41,6 +41,7 @@ nodes:
   hold: {type: gate, answer: {approved: {type: boolean, required: true}, why: {type: string}}}
 """
 ACME = {"title": "Acme", "required_refs": ["id"], "version_ref": "version", "workflows": {"raster": "ordered"}}
+DDH = {**ACME, "title": "Data hub", "required_refs": ["dataset_id", "resource_id"], "version_ref": "version_id"}
 
 
 class Served:
@@ -67,6 +68,12 @@ class Served:
         """Until its processing is completed."""
         async with asyncio.timeout(PATIENCE_SECONDS):
             while not (await self.call("GET", "/api/approvals"))["items"]:
+                await asyncio.sleep(0.02)
+
+    async def delivered(self, status: str) -> None:
+        """Until the newest delivery has this status."""
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while (await self.call("GET", "/api/webhooks/deliveries"))["items"][0]["status"] != status:
                 await asyncio.sleep(0.02)
 
     async def finish(self, job_id: str) -> None:
@@ -224,6 +231,7 @@ async def test_webhook_parameters_work_for_processes_and_in_bulk(served: Served,
         ({"url": "ftp://example.org/", "secret": SECRET}, "body.callbacks.0.url"),
         ({"url": "https://example.org/"}, "body.callbacks.0.secret"),
         ({"url": "https://example.org/", "secret": "short"}, "body.callbacks.0.secret"),
+        ({"url": "https://example.org/", "secret": SECRET, "events": ["job.ended"]}, "body.callbacks.0.events.0"),
         ({"url": "https://example.org/", "secret": SECRET, "retries": 11}, "body.callbacks.0.retries"),
         ({"url": "https://example.org/", "secret": SECRET, "wrong": 1}, "body.callbacks.0.wrong"),
     ],
@@ -257,6 +265,27 @@ async def test_an_endpoint_of_a_platform_hears_of_all_its_jobs(served: Served, r
         await served.finish(job["job_id"])
     (received,) = await receiver.wait(1)
     assert received.verify(made["secret"])["job_id"] == after["job_id"]
+
+
+@pytest.mark.parametrize(
+    ("event", "said"),
+    [
+        ("release.aproved", "Did you mean 'release.approved'?"),
+        ("relase.*", "Did you mean 'release.*'?"),
+        ("nope.*", "Known: *, job.*,"),
+        ("x", "Known: *, job.*,"),
+        ("release.rolled.*", "there is no event"),
+    ],
+)
+async def test_an_event_that_does_not_exist_is_refused(served: Served, event: str, said: str) -> None:
+    for method, path, body in [
+        ("POST", "/api/webhooks", {"url": "https://example.org/", "events": ["job.*", event]}),
+        ("PATCH", "/api/webhooks/00000000-0000-4000-8000-000000000000", {"events": ["job.*", event]}),
+    ]:
+        (mistake,) = (await served.call(method, path, 422, json=body))["errors"]
+        assert mistake["where"] == "body.events.1"
+        assert said in mistake["detail"]
+    assert not (await served.call("GET", "/api/webhooks"))["items"]
 
 
 async def test_an_endpoint_is_added_changed_tested_rotated_and_removed(served: Served, receiver: Receiver) -> None:
@@ -330,10 +359,33 @@ async def test_scopes_and_platforms_are_kept_apart(database_url: str, tmp_path: 
         await served.call("POST", "/api/webhooks", 201, json=theirs, headers=given["admin"])
 
 
+async def test_s5_readers_see_no_values_of_the_query_of_an_endpoint(database_url: str, tmp_path: Path) -> None:
+    async with open_keys(database_url) as keys:
+        reader, operator = [
+            {"Authorization": f"Bearer {(await keys.make(KeyRequest('ci', scope, 'acme'), 'test'))[1].text}"}
+            for scope in (Scope.READ, Scope.OPERATE)
+        ]
+    async with serve(tmp_path, database_url, auth="keys") as served:
+        body = {"url": "http://127.0.0.1:9/hook?token=hunter2&hunter3"}
+        made = await served.call("POST", "/api/webhooks", 201, json=body, headers=operator)
+        sent = await served.call("POST", f"/api/webhooks/{made['id']}/test", 202, headers=operator)
+        deliveries = "/api/webhooks/deliveries"
+        for path in ("/api/webhooks", f"/api/webhooks/{made['id']}", deliveries, f"{deliveries}/{sent['id']}"):
+            shown, hidden = [await served.call("GET", path, headers=key) for key in (operator, reader)]
+            assert "token=hunter2&hunter3" in json.dumps(shown), path
+            assert "hook?token=…&…" in json.dumps(hidden, ensure_ascii=False), path
+
+
 @pytest.fixture
 async def acme(served: Served) -> Served:
     await served.call("PUT", "/api/platforms/acme", json=ACME)
     return served
+
+
+async def test_p7_the_job_of_an_order_says_what_its_submitter_may_do(acme: Served) -> None:
+    made = await acme.order()
+    events = (await acme.call("GET", f"/api/jobs/{made['job_id']}/events"))["items"]
+    assert (events[0]["by"], events[0]["data"]["scope"]) == ("local", "admin")
 
 
 async def test_p9_an_order_calls_back_for_what_happens_to_its_release(acme: Served, receiver: Receiver) -> None:
@@ -354,6 +406,37 @@ async def test_p9_an_order_calls_back_for_what_happens_to_its_release(acme: Serv
     (first, *_) = (await acme.call("GET", "/api/platform/requests"))["items"][::-1]
     assert not [name for name in first["body"] if "callback" in name]
     assert SECRET not in acme.rows()
+
+
+async def test_p9_an_order_calls_back_whatever_became_of_its_revision(acme: Served, receiver: Receiver) -> None:
+    """Also when another order replaces it."""
+    first = await acme.order(callback_url=receiver.url("/first"), callback_secret=SECRET)
+    await acme.reviewed(first["release_id"])
+    await acme.order(source="bronze://in/other.tif", overwrite=True)
+    await acme.reviewed(first["release_id"])
+    await acme.call("POST", f"/api/platform/releases/{first['release_id']}/reject", json={"reason": "wrong"})
+    said = [one.verify() for one in await receiver.wait(4)]
+    assert [(one["type"], one["revision"]) for one in said] == [
+        ("release.processed", 1), ("release.replaced", 1), ("release.processed", 2), ("release.rejected", 2),
+    ]  # fmt: skip
+
+
+async def test_p9_a_callback_that_was_gone_once_is_called_when_it_is_named_again(acme: Served) -> None:
+    statuses = iter([410])
+
+    async def answer(received: Received, writer: asyncio.StreamWriter) -> None:
+        await answering(next(statuses, 200))(received, writer)
+
+    async with open_receiver(answer) as receiver:
+        await acme.order(callback_url=receiver.url("/hook"))
+        await receiver.wait(1)
+        await acme.delivered("dead")
+        await acme.order(refs={"id": "b", "version": "1"}, callback_url=receiver.url("/hook"))
+        await receiver.wait(2)
+        await acme.delivered("delivered")
+        again = await acme.call("POST", "/api/webhooks/deliveries/replay", 202, json={})
+        assert len(again["deliveries"]) == 1
+        await receiver.wait(3)
 
 
 async def test_p9_every_submitter_of_the_same_order_is_called_and_none_twice(acme: Served, receiver: Receiver) -> None:
@@ -382,15 +465,17 @@ async def test_p9_every_submitter_of_the_same_order_is_called_and_none_twice(acm
         ({"callback_url": "ftp://a.example/", "options": {"n": 0, "m": 1}},
          {"body.callback_url", "parameters.n", "parameters.m"}),
         ({"callback_url": "http://10.0.0.1/", "refs": {}}, {"body.callback_url", "body.refs"}),
+        ({"refs": {}, "options": {"n": 0, "m": 1, "item_id": "x"}},
+         {"body.refs", "body.options", "parameters.n", "parameters.m"}),
+        ({"refs": {}, "source": "bronze://in/a.unknown", "options": {"item_id": "x"}, "callback_url": "ftp://a.example/"},
+         {"body.refs", "body.data_type", "body.options", "body.callback_url"}),
         ({"callback_url": "https://a.example/", "callback_secret": "short"}, {"body.callback_secret"}),
         ({"callback_secret": SECRET}, {"body"}),
         ({"callback_url": "https://a.example/", "options": {"webhook_url": "https://b.example/"}},
          {"body.callback_url"}),
     ],
 )  # fmt: skip
-async def test_an_order_whose_callback_can_not_be_called_is_refused_with_all_mistakes(
-    acme: Served, given: dict[str, Any], where: set[str]
-) -> None:
+async def test_an_order_is_refused_with_all_mistakes(acme: Served, given: dict[str, Any], where: set[str]) -> None:
     for path in ("/api/platform/submit", "/api/platform/submit?dry_run=true", "/api/platform/submit_dag"):
         refused = await acme.order(422, path, **given)
         assert {mistake["where"] for mistake in refused["errors"]} == where
@@ -398,10 +483,19 @@ async def test_an_order_whose_callback_can_not_be_called_is_refused_with_all_mis
     assert not (await acme.call("GET", "/api/platform/requests"))["items"]
 
 
+async def test_an_order_in_a_partner_s_own_shape_is_refused_with_all_mistakes(acme: Served) -> None:
+    await acme.call("PUT", "/api/platforms/ddh", json=DDH)
+    body = {"dataset_id": 1, "resource_id": "a\u200b", "file_name": "in/a.tif", "callback_url": "ftp://a.example/"}
+    given = {**body, "processing_options": {"n": 0, "item_id": "x"}}
+    errors = (await acme.call("POST", "/api/platform/ddh/submit", 422, json=given))["errors"]
+    said = {mistake["where"]: mistake["detail"] for mistake in errors}
+    assert said.keys() == {"body.refs", "body.options", "parameters.n", "body.callback_url"}
+    assert "The references of platform ddh are dataset_id, resource_id, version_id" in said["body.refs"]
+
+
 async def test_partners_own_shapes_and_the_seeds_names_are_callbacks_too(acme: Served, receiver: Receiver) -> None:
     """And the hosts that the platform allows are its own."""
-    policy = {"title": "Data hub", "required_refs": ["dataset_id", "resource_id"], "version_ref": "version_id"}
-    await acme.call("PUT", "/api/platforms/ddh", json={**policy, "workflows": {"raster": "ordered"}})
+    await acme.call("PUT", "/api/platforms/ddh", json=DDH)
     body = {"dataset_id": 1, "resource_id": "a", "file_name": "in/a.tif"}
     webhook = {"webhook_url": receiver.url("/ddh"), "webhook_secret": SECRET, "webhook_retry_count": 3}
     made = await acme.call("POST", "/api/platform/ddh/submit", 202, json={**body, **webhook})

@@ -27,7 +27,9 @@ from anabranch.settings import Settings
 from tests.support.waiting import PATIENCE_SECONDS, wait_until_async
 from tests.support.warm import WarmProcess, start_warm
 
-__all__ = ["Crew", "Member", "Stage", "Start", "audit", "open_stage"]
+__all__ = ["STEADY_LEASE", "Crew", "Member", "Stage", "Start", "audit", "open_stage"]
+
+STEADY_LEASE = 30.0  # seconds, of a session that must not be lost, however busy the machine is
 
 
 # Each finds what must not be there when every job has ended, beside what must never be there.

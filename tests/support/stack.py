@@ -19,6 +19,7 @@ from anabranch.engine.submitting.submission import Order
 from anabranch.engine.worker.dispatcher import WorkerOptions
 from anabranch.engine.worker.processes.pool import HandlerProcesses
 from anabranch.engine.worker.worker import Worker
+from anabranch.enums import Scope
 from anabranch.gateway import Gateway
 from anabranch.settings import load_settings
 from tests.support.waiting import PATIENCE_SECONDS
@@ -40,9 +41,8 @@ class Stack:
 
     async def submit(self, workflow: str, **parameters: Json) -> str:
         """The id of a new job."""
-        return (
-            await self.gateway.submit(Order(workflow, parameters, scope="default", by="test", correlation_id="test"))
-        ).job_id
+        order = Order(workflow, parameters, "default", "test", by="test", by_scope=Scope.ADMIN)
+        return (await self.gateway.submit(order)).job_id
 
     async def run(self, workflow: str, **parameters: Json) -> JobDetail:
         """A job at its end."""

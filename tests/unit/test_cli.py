@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Mapping
 from contextlib import nullcontext, suppress
+from dataclasses import fields
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
@@ -25,6 +26,7 @@ from anabranch.cli.jobs.demo import find_activation
 from anabranch.cli.jobs.follow import explain_unavailable, require_success
 from anabranch.cli.jobs.links import find_links
 from anabranch.cli.main import call
+from anabranch.cli.platform import commands
 from anabranch.cli.stack import start
 from anabranch.cli.stack.plugins import PluginWatcher, explain_missing_plugins
 from anabranch.cli.terminal import completers
@@ -35,6 +37,7 @@ from anabranch.cli.terminal.progress import show_progress
 from anabranch.client import Event, Graph, JobStatus, Log, NotAllowed, TimedOut
 from anabranch.client import Progress as TaskProgress
 from anabranch.contract.answer import read
+from anabranch.contract.platform import Release
 from anabranch.embedded.home import CHILD_MARK, STACK_MARK, Child, Home, Stack
 from anabranch.embedded.locate import Remote, find_home, find_remote
 from anabranch.embedded.processes import Process, boot_id, identify
@@ -131,6 +134,9 @@ def test_every_error_has_its_exit_code(error: AnabranchError, code: int) -> None
         ("db url", 9),
         ("workflows", 2),
         ("workflows reload", 9),
+        ("webhooks listen --secret short", 5),
+        ("releases list --ref a=1 --ref a=2", 2),
+        ("webhooks listen --event job.* --secret whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", 2),
         ("down", 0),
     ],
 )
@@ -555,6 +561,39 @@ def test_a_status_shows_no_number_that_is_not_known(
         ["running", "-", "-", "-"],
         ["pending", "-", "-", "-"],
     ]
+
+
+def test_a_release_shows_its_error_and_the_revision_that_is_published(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known: dict[str, Any] = dict.fromkeys(field.name for field in fields(Release))
+    release = Release(**{
+        **known, "release_id": "1f8c", "revision": 2, "number": 3, "shown_revision": 1,
+        "items": [SimpleNamespace(links={"item": "/stac/x"})],
+        "processing_status": "failed", "approval_status": "pending_review",
+        "error": {"code": "raster.empty", "message": "no pixels", "remedy": "Send some."},
+    })  # fmt: skip
+    client = SimpleNamespace(platform=SimpleNamespace(status=lambda _: release))
+    monkeypatch.setattr(commands, "connect", lambda: nullcontext(client))
+    said = "release 1f8c revision 2: processing failed, pending_review"
+    assert call(["releases", "show", "1f8c"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        f"{said}; publication 3, which shows revision 1, is published",
+        "item /stac/x",
+        "error raster.empty: no pixels",
+        "Send some.",
+    ]
+
+
+def test_a_status_names_the_decisions_on_a_release(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = {**node("review", "waiting", 0, 0), "command": "anabranch approvals approve 1f8c"}
+    monkeypatch.setattr(status, "connect", lambda: nullcontext(SimpleNamespace(job=lambda _: job(gate), base_url="")))
+    assert call(["status", "abc"]) == 0
+    shown = capsys.readouterr().out
+    assert "answer    anabranch approvals approve 1f8c\n" in shown
+    assert "          anabranch approvals reject 1f8c --reason WHY\n" in shown
 
 
 def test_a_status_shows_how_far_a_fan_out_is_and_leaves_out_the_time_before_a_retry(

@@ -14,7 +14,9 @@ from typing import Any
 import pytest
 import yaml
 
+from anabranch.api.openapi.document import load_document
 from anabranch.cli import main
+from anabranch.contract.webhooks import EVENTS
 from anabranch.plugins import raster
 from anabranch.settings import Settings, load_settings
 from tests.support.pages import PAGES, read_blocks
@@ -208,6 +210,19 @@ def test_every_setting_is_in_the_reference_with_its_default(name: str, field: An
 
 
 RASTERS = ROOT / "docs" / "explanation" / "rasters.md"
+
+
+def test_every_event_is_in_the_how_to_and_in_the_document() -> None:
+    text = (ROOT / "docs" / "howto" / "webhooks.md").read_text()
+    named = re.findall(r"`((?:job|release|webhook)\.[a-z_]+)`", text)
+    described = [
+        schema["properties"]["type"] for schema in (
+            path["post"]["requestBody"]["content"]["application/json"]["schema"]
+            for path in load_document()["webhooks"].values()
+        )
+    ]  # fmt: skip
+    assert set(named) == set(EVENTS)
+    assert {event for one in described for event in one.get("enum", [one.get("const")])} == set(EVENTS)
 
 
 def test_every_notice_is_on_the_page() -> None:

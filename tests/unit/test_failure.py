@@ -1,7 +1,11 @@
 import asyncio
 import errno
+import json
+import re
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -18,6 +22,8 @@ from anabranch import (
 )
 from anabranch.engine.exhaustion import is_free_attempt
 from anabranch.engine.failure import Failure, describe_error, next_delay
+from anabranch.engine.plugin_folders import load_file, open_folder
+from anabranch.webhook_signature import read_secret
 from anabranch.workflows.work import Backoff, Retry
 
 FIXED = Retry(None, Backoff.FIXED, timedelta(seconds=10), timedelta(seconds=60))
@@ -55,6 +61,21 @@ def test_an_error_that_cannot_be_stored_is_made_storable() -> None:
     assert isinstance(described.message, str)
     assert described.message.startswith("a\\x00b\\ud800")
     assert len(described.message) < 5_000
+
+
+def place_of(call: Callable[[], object]) -> str | None:
+    with pytest.raises(Exception) as raised:  # noqa: PT011  # any
+        call()
+    return describe_error(raised.value).where
+
+
+def test_s5_the_place_of_an_error_names_no_folder_of_the_server(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("def act():\n    raise ValueError\n")
+    mine = load_file(open_folder(tmp_path), tmp_path / "mine.py")
+    assert place_of(mine.act) == "mine.py:2 in act"
+    assert re.fullmatch(r"anabranch/webhook_signature\.py:\d+ in read_secret", str(place_of(lambda: read_secret("x"))))
+    assert re.fullmatch(r"json/decoder\.py:\d+ in raw_decode", str(place_of(lambda: json.loads(""))))
+    assert place_of(lambda: exec("raise ValueError")) == "<string>:1 in <module>"  # our own text
 
 
 def failed(category: str) -> Failure:

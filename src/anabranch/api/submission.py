@@ -18,7 +18,7 @@ from anabranch.engine.submitting.submission import Order
 from anabranch.gateway import Gateway
 from anabranch.platform.action_by import ActionBy
 from anabranch.platform.orders import PlatformOrder
-from anabranch.release_actions import RequestKey
+from anabranch.releases.actions import RequestKey
 
 __all__ = ["REPLAYED_HEADER", "accept_job", "accept_order", "submit_wanted"]
 
@@ -60,6 +60,7 @@ async def submit_wanted(
         by=caller.name,
         labels=wanted.labels,
         callbacks=await seal_callbacks(gateway, caller.platform, wanted.callbacks),
+        by_scope=caller.scope,
     )
     submitted = await accept_job(gateway, limits, caller.principal, order)
     # As it is: the framework would check and copy it once more, and this is the busiest route.

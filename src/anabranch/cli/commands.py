@@ -148,7 +148,7 @@ COMMANDS: dict[str, str | tuple[str, str]] = {
         "platform.commands:revoke",
         "Take back the approval of a release: readers no longer see it.",
     ),
-    "releases rollback": ("platform.commands:rollback", "Show what an earlier publication of a release showed."),
+    "releases rollback": ("platform.commands:rollback", "Show an earlier revision of a release."),
     "releases clear": ("platform.commands:clear", "Set who may read a release once it is published."),
     "releases resubmit": ("platform.commands:resubmit", "Submit the last order of a release again."),
     "approvals": "List, approve and reject releases that wait for it.",

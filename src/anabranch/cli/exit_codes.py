@@ -4,7 +4,7 @@ import json
 import sys
 
 from anabranch.cli.terminal.output import escape
-from anabranch.codes import code_of
+from anabranch.codes import code_of, find_remedy
 from anabranch.errors import AnabranchError, Kind
 
 __all__ = [
@@ -49,7 +49,7 @@ def exit_code(error: AnabranchError) -> int:
 
 def print_error(error: AnabranchError, *, as_json: bool) -> None:
     """Print an error and its remedy to stderr."""
-    remedy = error.remedy or code_of(error).remedy
+    remedy = find_remedy(error.code, error.remedy)
     if as_json:
         text = json.dumps({"code": error.code, "message": error.message, "remedy": remedy}, ensure_ascii=False)
     else:

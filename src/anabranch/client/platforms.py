@@ -129,7 +129,7 @@ class Platforms(Requests):
         return self._send(Release, "POST", release_path(release_id, "revoke"), {"reason": reason})
 
     def rollback(self, release_id: str, reason: str, *, number: int | None = None) -> Release:
-        """Show what an earlier publication of a release showed; without a number, the one before."""
+        """Show an earlier revision of a release: the one before, or that of a publication of its first item."""
         body = {"reason": reason, "number": number}
         return self._send(Release, "POST", release_path(release_id, "rollback"), body)
 
@@ -261,7 +261,7 @@ class AsyncPlatforms(AsyncRequests):
         return await self._send(Release, "POST", release_path(release_id, "revoke"), {"reason": reason})
 
     async def rollback(self, release_id: str, reason: str, *, number: int | None = None) -> Release:
-        """Show what an earlier publication of a release showed; without a number, the one before."""
+        """Show an earlier revision of a release: the one before, or that of a publication of its first item."""
         body = {"reason": reason, "number": number}
         return await self._send(Release, "POST", release_path(release_id, "rollback"), body)
 

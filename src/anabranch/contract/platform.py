@@ -6,7 +6,7 @@ from datetime import datetime
 
 from anabranch.contract.answer import Answer, JsonObject, JsonValue, answer
 
-__all__ = ["Accepted", "AuditEntry", "Decision", "Platform", "Release", "WorkOrder"]
+__all__ = ["Accepted", "AuditEntry", "Decision", "Platform", "Release", "ReleaseItem", "WorkOrder"]
 
 
 @answer
@@ -22,10 +22,11 @@ class Platform(Answer):
     workflows: Mapping[str, str]
     """The workflow for each type of data."""
     approval: str
-    """none, one_approver, or other_approver: another than the submitter."""
+    """none, one_approver, or other_approver: another than the submitter, by the names of their keys."""
     callback_hosts: tuple[str, ...]
     max_unresolved: int | None
     retired: bool
+    changed_at: datetime
     sources: tuple[str, ...] = ()
     """The folders of tiers that its jobs may read, besides its uploads and what is published for it."""
 
@@ -46,6 +47,20 @@ class Accepted(Answer):
     links: Mapping[str, str]
     callback_secret: str | None = field(default=None, repr=False)
     """What signs the messages to the order's callback_url, where the order gave no secret."""
+
+
+@answer
+class ReleaseItem(Answer):
+    """An item of a release that readers see."""
+
+    collection: str
+    id: str
+    number: int
+    """The number of its publication."""
+    revision: int
+    """The revision of the release that it shows."""
+    links: Mapping[str, str]
+    """To the item, its history, and its tiles or features."""
 
 
 @answer
@@ -76,7 +91,7 @@ class Release(Answer):
     job_id: str | None
     content_hash: str | None
     artifacts: tuple[JsonValue, ...]
-    """The files and tables of the revision; a file that is published has a `url`."""
+    """The files and tables of the revision, each with its `item`; a file that is published has a `url`."""
     error: JsonValue
     made_at: datetime
     revised_at: datetime
@@ -84,14 +99,16 @@ class Release(Answer):
     collection: str
     item_id: str
     number: int | None
-    """The number of the publication that readers see; null while there is none."""
+    """The number of the publication that readers see, of the first item; null while there is none."""
     shown_revision: int | None
     latest: bool
     deleted: bool
     progress: float | None
     """How much of its job is done, from 0 to 1; only in the status of a release that is queued or processed."""
     links: Mapping[str, str]
-    """To its status and job; while it is published, also to the item, its history, and its tiles or features."""
+    """To its status and job; while it is published, to the latest release, too; with one item, also what that links."""
+    items: tuple[ReleaseItem, ...] = ()
+    """All that readers see: one, or several of a file with several layers."""
 
 
 @answer

@@ -7,6 +7,7 @@ from typing import Literal
 from anabranch.contract.answer import Answer, answer
 
 __all__ = [
+    "EVENTS",
     "Delivery",
     "DeliveryAttempt",
     "DeliveryDetail",
@@ -17,6 +18,15 @@ __all__ = [
     "Webhook",
 ]
 
+# Every event that an endpoint can be called with; the functions of the database announce them under these names.
+EVENTS = (
+    *("job.completed", "job.failed", "job.cancelled"),
+    *("release.created", "release.replaced", "release.processed", "release.failed"),
+    *("release.approved", "release.rejected", "release.expired"),
+    *("release.published", "release.withdrawn", "release.restored"),
+    *("release.revoked", "release.rolled_back", "release.cleared"),
+    "webhook.test",
+)
 Format = Literal["standard", "cloudevents"]
 DeliveryStatus = Literal["pending", "delivered", "dead"]
 

@@ -7,14 +7,17 @@ import re
 import traceback
 from dataclasses import dataclass, fields
 from datetime import timedelta
+from pathlib import Path
+from types import CodeType
 from typing import Any
 
 from anabranch.canonical import Json, encode
+from anabranch.engine.entry_points import FOLDER_PREFIX
 from anabranch.errors import AnabranchError, ContractViolationError, TaskError, Throttled
 from anabranch.redaction import hide_secrets
 from anabranch.workflows.work import Backoff, Retry
 
-__all__ = ["CRASH_LIMIT", "Failure", "describe_error", "next_delay"]
+__all__ = ["CRASH_LIMIT", "Failure", "describe_error", "next_delay", "spell_place"]
 
 CRASH_LIMIT = 3
 _DEFAULT_ATTEMPTS = {"transient": 3, "throttled": 5, "resource": 2}
@@ -71,17 +74,23 @@ def describe_error(error: BaseException) -> Failure:
     """The failure to store for an exception."""
     message = _message(error)
     category = _category(error, message)
-    frames = traceback.extract_tb(error.__traceback__)
     retry_after = error.retry_after if isinstance(error, Throttled) else None
     return Failure(
         code=_storable(_code(error, category), _MAX_NAME_CHARS),
         type=_storable(type(error).__name__, _MAX_NAME_CHARS),
-        where=_storable(f"{frames[-1].filename}:{frames[-1].lineno} in {frames[-1].name}") if frames else None,
+        where=_find_place(error),
         remedy=_storable(error.remedy) if isinstance(error, AnabranchError) and error.remedy else None,
         message=_storable(message),
         category=category,
         retry_after_seconds=None if retry_after is None else _in_seconds(retry_after),
     )
+
+
+def spell_place(code: CodeType, line: int, module: str) -> str:
+    """A line of code, with its file below the folder that its package is in: readers need no path of a server."""
+    package = code.co_filename.endswith("__init__.py")
+    names = module.count(".") + 1 + package - module.startswith(FOLDER_PREFIX)  # a folder is a package without a name
+    return f"{Path(*Path(code.co_filename).parts[-names:])}:{line} in {code.co_name}"
 
 
 def next_delay(retry: Retry, failures: int, failure: Failure) -> timedelta | None:
@@ -94,6 +103,14 @@ def next_delay(retry: Retry, failures: int, failure: Failure) -> timedelta | Non
     growth = {Backoff.FIXED: 1, Backoff.LINEAR: failures + 1}.get(retry.backoff, 2.0 ** min(failures, 30))
     longest = min(retry.initial_delay.total_seconds() * growth, retry.max_delay.total_seconds())
     return timedelta(seconds=longest * random.uniform(0.8, 1.0))  # noqa: S311  # spread, not secrecy
+
+
+def _find_place(error: BaseException) -> str | None:
+    frames = list(traceback.walk_tb(error.__traceback__))
+    if not frames:
+        return None
+    frame, line = frames[-1]
+    return _storable(spell_place(frame.f_code, line, str(frame.f_globals.get("__name__", ""))))
 
 
 def _message(error: BaseException) -> str:

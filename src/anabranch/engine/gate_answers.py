@@ -8,7 +8,7 @@ from anabranch.errors import InputError
 from anabranch.workflows.inputs import Input, find_input_mistakes
 from anabranch.workflows.nodes import GateNode
 
-__all__ = ["check_answer", "spell_answer", "spell_command"]
+__all__ = ["check_answer", "spell_answer", "spell_command", "spell_decision"]
 
 _EXAMPLES: dict[str, Json] = {"boolean": True, "string": "TEXT", "array": [], "object": {}}
 
@@ -39,6 +39,11 @@ def spell_command(job: str, gate: GateNode) -> str:
         f"-p {shlex.quote(f'{name}={value if isinstance(value, str) else encode(value)}')}" for name, value in needed
     )
     return " ".join(("anabranch signal", job, gate.name, *given))
+
+
+def spell_decision(release: str) -> str:
+    """The command that answers the gate of a release, which takes no signal."""
+    return f"anabranch approvals approve {shlex.quote(release)}"
 
 
 def _rules(wanted: Input) -> list[str]:

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from anabranch.enums import Scope
+
 __all__ = ["ALL_PLATFORMS", "ActionBy"]
 
 ALL_PLATFORMS = "*"
@@ -9,12 +11,16 @@ ALL_PLATFORMS = "*"
 
 @dataclass(frozen=True)
 class ActionBy:
-    """Who acts, and why; `platform_filter` limits it to what belongs to one platform."""
+    """Who acts, and why; `platform_filter` limits it to what belongs to one platform.
+
+    `scope` is what a job that is submitted so may do.
+    """
 
     platform_filter: str
     actor: str
     reason: str | None
     correlation_id: str
+    scope: Scope | None = None
 
     @property
     def owner(self) -> str | None:

@@ -59,7 +59,7 @@ def identify(
         raise InputError("platform.references", f"references: {'; '.join(wrong)}", remedy=remedy)
     version = values.pop(version_ref, None) if version_ref else None
     refs = dict(sorted(values.items()))
-    versioned = refs if version is None or version_ref is None else {**refs, version_ref: version}
+    versioned = {**refs, version_ref: version} if version_ref else refs
     return Identity(platform, refs, version, _digest(platform, refs), _digest(platform, versioned))
 
 
@@ -74,5 +74,5 @@ def _write(value: str | int) -> str:
     return unicodedata.normalize("NFC", str(value)).strip()
 
 
-def _digest(platform: str, refs: Mapping[str, str]) -> str:
+def _digest(platform: str, refs: Mapping[str, str | None]) -> str:
     return sha256(canonical({"platform": platform, "refs": dict(refs)}))[:ID_CHARS]

@@ -8,8 +8,8 @@ from importlib import import_module
 import structlog
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from anabranch.drafts import Drafts
 from anabranch.errors import Unavailable
+from anabranch.releases.drafts import Drafts
 from anabranch.serving.features.layers import Layers
 from anabranch.serving.objects import Objects
 from anabranch.serving.published import Published

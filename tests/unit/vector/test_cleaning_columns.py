@@ -244,3 +244,12 @@ def test_v1_a_layer_without_columns_is_divided_by_its_kinds_of_geometry() -> Non
     cleaned = clean(replace(layer, read=read))
     assert [(batch.family, len(batch.rows)) for batch in cleaned.batches] == [(Family.POINT, 2), (Family.LINE, 1)]
     assert cleaned.counts() == {"null_geometry": 1}
+
+
+@pytest.mark.parametrize("kind", [pa.timestamp("ns"), pa.timestamp("ns", "UTC"), pa.time64("ns")], ids=str)
+def test_v1_times_that_lose_nanoseconds_are_reported(kind: pa.DataType) -> None:
+    times = pa.array([1_000, 1_001, None, 2_999], pa.int64()).cast(kind)
+    cleaned = clean(make_layer(["POINT(1 2)"] * 4, {"t": times}))
+    assert cleaned.changes() == {"nanoseconds_cut": 2}
+    assert [sample.row for sample in cleaned.report.changed["nanoseconds_cut"].samples] == [2, 4]
+    assert clean(make_layer(["POINT(1 2)"], {"t": times[:1]})).changes() == {}

@@ -34,7 +34,7 @@ def test_v1_null_empty_and_unreadable_geometries_are_dropped() -> None:
     cleaned = clean(make_layer(rows))
 
     assert cleaned.counts() == {"null_geometry": 1, "unreadable_geometry": 2, "empty_geometry": 3, "not_finite": 1}
-    assert samples(cleaned, "unreadable_geometry") == [(5, ""), (6, "CircularString")]
+    assert samples(cleaned, "unreadable_geometry") == [(5, "4 bytes: 6a 75 6e 6b"), (6, "CircularString")]
     assert cleaned.column("name") == ["row 3"]
 
 
@@ -105,6 +105,12 @@ def test_v1_what_has_no_area_or_length_is_dropped_with_the_reason() -> None:
     assert cleaned.counts() == {"nothing_left_of_invalid": 3}
     assert samples(cleaned, "nothing_left_of_invalid")[1] == (2, "Too few points in geometry component[1 1]")
     assert cleaned.changes() == {}
+
+
+def test_v1_a_repaired_row_has_its_reason_where_others_of_its_batch_are_dropped() -> None:
+    flat, spur = "POLYGON((1 1,2 2,3 3,1 1))", "POLYGON((0 0,2 0,2 2,1 2,1 3,1 2,0 2,0 0))"
+    (sample,) = clean(make_layer([flat] * 6 + [spur])).report.changed["repaired"].samples
+    assert (sample.row, sample.what) == (7, "Self-intersection[1 3]; area 4 -> 4")
 
 
 def test_rings_are_closed_and_oriented() -> None:

@@ -33,14 +33,14 @@ def number_rows(count: int) -> geopandas.GeoDataFrame:
     return geopandas.GeoDataFrame(frame, geometry=[shapely.Point(1, 2)] * count, crs=4326)
 
 
-def clean_file(path: Path) -> list[LayerReport]:
+def clean_file(path: Path, *, may_be_empty: bool = False) -> list[LayerReport]:
     """The reports of all layers of a file."""
     settings, options, reports = VectorSettings(), ReadOptions(), []
     for layer in open_layers(path, Path(tempfile.mkdtemp(dir=path.parent)), options, settings):
         cleaner = Cleaner(layer, options, settings)
         for batch in layer.read(100, cleaner.dropped):
             list(cleaner.clean(batch))
-        reports.append(cleaner.report())
+        reports.append(cleaner.report(may_be_empty=may_be_empty))
     return reports
 
 
@@ -156,11 +156,12 @@ def test_v1_objects_of_topojson_without_a_geometry_are_reported(tmp_path: Path) 
     ]
     objects = {"x": {"type": "GeometryCollection", "geometries": geometries}, "y": geometries[0], "z": geometries[1]}
     (tmp_path / "a.json").write_text(json.dumps({"type": "Topology", "arcs": [[[0, 0], [1, 1]]], "objects": objects}))
-    first, second = clean_file(tmp_path / "a.json")
+    first, second, third = clean_file(tmp_path / "a.json", may_be_empty=True)
     assert (first.layer, first.rows, first.written) == ("x", 4, 2)
     dropped = {why: [sample.row for sample in found.samples] for why, found in first.dropped.items()}
     assert dropped == {"null_geometry": [2], "unreadable_geometry": [3]}
-    assert (second.layer, second.rows, second.written) == ("TopoJSON", 2, 1)
+    assert (second.layer, second.rows, second.written) == ("y", 1, 1)
+    assert (third.layer, third.rows, third.dropped["null_geometry"].count) == ("z", 1, 1)
 
 
 def test_v1_placemarks_that_gdal_leaves_out_are_refused(layers: Open, refuse: Refuse, tmp_path: Path) -> None:
@@ -177,6 +178,41 @@ def test_v1_placemarks_that_gdal_leaves_out_are_refused(layers: Open, refuse: Re
 def test_v1_features_of_gml_are_counted(layers: Open, tmp_path: Path) -> None:
     (layer,) = layers(write_frame(number_rows(7), tmp_path / "a.gml"))
     assert (layer.features, len(read_all(layer).rows)) == (7, 7)
+
+
+BAD_SHAPES = [
+    '{"type": "Polygon", "coordinates": [[1, 2], [3]]}',
+    '{"type": "Foo"}',
+    '{"type": "Point", "coordinates": ["a", 1]}',
+    "5",
+]
+
+
+@pytest.mark.parametrize("suffix", [".geojson", ".geojsonl"])
+def test_v1_geometries_of_geojson_that_are_not_valid_are_no_nulls(tmp_path: Path, suffix: str) -> None:
+    point = '{"type": "Point", "coordinates": [1.5, 2]}'
+    shapes = [point, *BAD_SHAPES, "null", point]
+    features = [f'{{"type": "Feature", "properties": {{}}, "geometry": {shape}}}' for shape in shapes]
+    path = tmp_path / f"a{suffix}"
+    whole = f'{{"type": "FeatureCollection", "features": [{",".join(features)}]}}'
+    path.write_text(whole if suffix == ".geojson" else "\n".join(features) + "\n")
+    (report,) = clean_file(path)
+    dropped = {why: [(one.row, one.what) for one in found.samples] for why, found in report.dropped.items()}
+    assert dropped == {"null_geometry": [(6, "")], "unreadable_geometry": list(enumerate(BAD_SHAPES, start=2))}
+
+
+def test_v1_geometries_of_a_geopackage_that_are_none_are_no_nulls(tmp_path: Path) -> None:
+    values = ["x'6761726261676578'", "'some text'", "x'47500011e6100000'", "x'47500001e61000000101000000'", "null"]
+    updates = [f"update places set geom = {value} where n = {n}" for n, value in enumerate(values, start=1)]
+    (report,) = clean_file(make_geopackage(tmp_path / "a.gpkg", updates, number_rows(7)))
+    dropped = {why: [(one.row, one.what) for one in found.samples] for why, found in report.dropped.items()}
+    assert dropped == {
+        "null_geometry": [(6, "")],
+        "unreadable_geometry": [
+            (2, "8 bytes: 67 61 72 62 61 67 65 78"), (3, "text: some text"), (4, "8 bytes: 47 50 00 11 e6 10 00 00"),
+            (5, "5 bytes: 01 01 00 00 00"),
+        ],
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("row", [",500,b", "91,,b", "x,500,b", "x,,b", "500,x,b", "91,500,b"])

@@ -1,7 +1,7 @@
 """CSV files as people send them."""
 
 import csv
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time
 from pathlib import Path
 
 import pytest
@@ -314,6 +314,33 @@ def test_v1_what_python_writes_comes_back(
         csv.writer(file, quoting=csv.QUOTE_NONNUMERIC).writerows(written)
     (layer,) = open_csv(path, ReadOptions(delimiter=","), VectorSettings())
     content = read_all(layer)
-    assert [(row["a"], row["b"]) for row in content.attributes[:-1]] == [(a or None, b or None) for _, _, a, b in rows]
+    assert [(row["a"], row["b"]) for row in content.attributes[:-1]] == [(a, b) for _, _, a, b in rows]
     points = shapely.from_wkb(content.geometry)
     assert [(point.y, point.x) for point in points[:-1]] == [(lat, lon) for lat, lon, _, _ in rows]
+
+
+def test_v1_an_empty_text_is_no_null(layers: Open, tmp_path: Path) -> None:
+    """As our own exports write them: two quotes are an empty text, nothing is null; numbers have no empty ones."""
+    path = write(tmp_path / "a.csv", 'lat,lon,t,n\n1,2,"",5\n1,2,,""\n1,2,x,\n"","","",""\n')
+    content = read_all(layers(path)[0])
+    assert content.attributes == [{"t": "", "n": 5}, {"t": None, "n": None}, {"t": "x", "n": None}]
+    assert [sample.row for sample in content.dropped["blank_row"].samples] == [5]
+
+
+def test_times_of_a_day_have_their_type(layers: Open, tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", "lat,lon,t,d\n1,2,10:00:00.5,25:00:00\n1,2,23:59,10:00:00\n")
+    content = read_all(layers(path)[0])
+    assert [row["t"] for row in content.attributes] == [time(10, 0, 0, 500000), time(23, 59)]
+    assert [row["d"] for row in content.attributes] == ["25:00:00", "10:00:00"]
+
+
+@pytest.mark.parametrize(
+    ("cell", "shape"), [("park", "POINT (2 1)"), ("", "POINT (2 1)"), ("POINT(3 4)", "POINT (3 4)")]
+)
+def test_a_column_named_geom_counts_before_coordinates_if_it_holds_geometries(
+    layers: Open, tmp_path: Path, cell: str, shape: str
+) -> None:
+    path = write(tmp_path / "a.csv", f"lat,lon,geom,n\n1,2,{cell},5\n")
+    content = read_all(layers(path)[0])
+    assert content.shapes == [shape]
+    assert content.attributes[0].get("geom") == (cell or None if shape == "POINT (2 1)" else None)

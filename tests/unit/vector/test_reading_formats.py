@@ -2,14 +2,20 @@
 
 import json
 import math
+import sqlite3
 import struct
-from datetime import date
+import zipfile
+from collections.abc import Sequence
+from contextlib import closing
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 
 import geopandas
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
+import pyogrio
 import pytest
 import shapely
 
@@ -30,6 +36,9 @@ from tests.support.vectors import (
 from tests.unit.vector.conftest import Open
 
 BIG = 2**60 + 1
+DAY = date(2024, 1, 5)
+DAYS = ["2024-01-05"] * 4
+TEN = datetime(2020, 1, 1, 10, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
@@ -157,8 +166,44 @@ def test_topojson_has_a_layer_for_each_object(layers: Open, tmp_path: Path) -> N
     topology = {"type": "Topology", "objects": {"roads": lines, "paths": lines}, "arcs": [[[0, 0], [1, 1]]]}
     (tmp_path / "a.topojson").write_text(json.dumps(topology))
     first, second = layers(tmp_path / "a.topojson")
-    assert (first.name, second.name, first.format, first.crs) == ("roads", "paths", "TopoJSON", None)
+    assert (first.name, second.name, first.format, first.crs) == ("roads", "paths", "TopoJSON", "OGC:CRS84")
     assert read_all(second).shapes == ["LINESTRING (0 0, 1 1)"]
+
+
+def test_topojson_objects_that_are_no_collections_are_layers(layers: Open, tmp_path: Path) -> None:
+    objects = {
+        "a": {"type": "Point", "coordinates": [1, 2], "properties": {"n": 1}},
+        "c": {"type": "GeometryCollection", "geometries": [{"type": "Point", "coordinates": [5, 6]}]},
+        "x": {"type": None},
+        "b": {"type": "LineString", "arcs": [0], "id": "q", "properties": {"n": "x"}},
+    }
+    (tmp_path / "a.topojson").write_text(
+        json.dumps({"type": "Topology", "objects": objects, "arcs": [[[0, 0], [1, 1]]]})
+    )
+    found = {layer.name: read_all(layer) for layer in layers(tmp_path / "a.topojson")}
+    assert {name: content.shapes for name, content in found.items()} == {
+        "a": ["POINT (1 2)"], "c": ["POINT (5 6)"], "x": [], "b": ["LINESTRING (0 0, 1 1)"]
+    }  # fmt: skip
+    (layer,) = layers(tmp_path / "a.topojson", layer="b")
+    assert (layer.name, read_all(layer).attributes) == ("b", [{"id": "q", "n": "x"}])
+
+
+@pytest.mark.parametrize(
+    ("crs", "code", "found"),
+    [
+        ({}, "OGC:CRS84", "format"),
+        ({"crs": {"type": "name", "properties": {"name": "EPSG:25832"}}}, "EPSG:25832", "file"),
+        ({"crs": {"type": "name", "properties": {"name": "our grid"}}}, None, "file"),
+    ],
+)
+def test_r1_topojson_is_in_degrees_unless_a_crs_member_says_otherwise(
+    layers: Open, tmp_path: Path, crs: dict[str, object], code: str | None, found: str
+) -> None:
+    topology = {"type": "Topology", "objects": {"a": {"type": "Point", "coordinates": [1, 2]}}, "arcs": [], **crs}
+    (tmp_path / "a.topojson").write_text(json.dumps(topology))
+    (layer,) = layers(tmp_path / "a.topojson")
+    assert (layer.crs, layer.crs_found, bool(layer.warnings)) == (code, found, code is None)
+    assert read_all(layer).shapes == ["POINT (1 2)"]
 
 
 def test_geoparquet_metadata_are_obeyed(layers: Open, tmp_path: Path) -> None:
@@ -174,12 +219,187 @@ def test_geoparquet_metadata_are_obeyed(layers: Open, tmp_path: Path) -> None:
     assert (layer.crs, layer.crs_found) == ("OGC:CRS84", "format")
 
 
+def test_geoparquet_columns_of_one_name_come_apart(layers: Open, tmp_path: Path) -> None:
+    write_frame(make_frame(), tmp_path / "a.parquet", write_covering_bbox=True)
+    table = pyarrow.parquet.read_table(tmp_path / "a.parquet")
+    doubled = table.append_column("name", pa.array([1, 2, 3])).append_column("name", pa.array(["x", "y", "z"]))
+    pyarrow.parquet.write_table(doubled, tmp_path / "b.parquet")
+    (layer,) = layers(tmp_path / "b.parquet")
+    content = read_all(layer, 2)
+    first = content.attributes[0]
+    assert (first["name"], first["name_2"], first["name_3"], first["open"]) == ("Zürich", 1, "x", True)
+    assert content.geometry == table["geometry"].to_pylist()
+
+
 def test_geoparquet_with_native_geometries(layers: Open, tmp_path: Path) -> None:
     box = shapely.box(0, 0, 1, 1).difference(shapely.box(0.2, 0.2, 0.4, 0.4))
     frame = geopandas.GeoDataFrame({"n": [1, 2, 3]}, geometry=[box, None, shapely.box(5, 5, 6, 6)], crs=4326)
     write_frame(frame, tmp_path / "a.parquet", geometry_encoding="geoarrow")
     (layer,) = layers(tmp_path / "a.parquet")
     assert shapely.from_wkb(read_all(layer).geometry).tolist() == frame.geometry.tolist()
+
+
+@pytest.mark.parametrize("suffix", [".fgb", ".gml", ".kml"])
+@pytest.mark.parametrize(
+    ("texts", "read"),
+    [
+        (["2020-01-01T10:00:00+05:30", None, "2020-01-01T10:00:00Z"], [TEN - timedelta(hours=5.5), None, TEN]),
+        (["2020-01-01T10:00:00", None], [TEN.replace(tzinfo=None), None]),
+        (["2020-01-01T10:00:00", "2020-01-01T10:00:00Z"], ["2020-01-01T10:00:00", "2020-01-01T10:00:00Z"]),
+        ([None, None], [None, None]),
+    ],
+    ids=str,
+)
+def test_v1_times_keep_their_zones(
+    layers: Open, tmp_path: Path, suffix: str, texts: list[str | None], read: list[object]
+) -> None:
+    path = write_times(tmp_path / f"a{suffix}", texts)
+    (layer,) = layers(path)
+    content = read_all(layer, 2)
+    assert [row["timestamp" if suffix == ".kml" else "t"] for row in content.attributes] == read
+    assert content.changed == {}
+
+
+ODD_VALUES: list[tuple[str, list[object], list[object], dict[int, str]]] = [
+    ("DATE", ["2024-01-05", "", "n/a", "05.01.2024", "2024-02-30", *DAYS], [DAY, None, None, None, None, *[DAY] * 4],
+     {2: "", 3: "n/a", 4: "05.01.2024", 5: "2024-02-30"}),
+    ("DATE", ["2024/01/05", "2024-01-05T00:00:00Z", None], [DAY, DAY, None], {}),
+    ("DATE", ["5.1.24", "6.1.24", "2024-01-05"], ["5.1.24", "6.1.24", "2024-01-05"], {}),
+    ("DATETIME", ["2020-01-01T10:00:00Z", "2020-01-01 10:00:00", "2020-01-01T12:00+02:00", "", "2020-01-01T25:00:00Z"],
+     [TEN, TEN, TEN, None, None], {4: "", 5: "2020-01-01T25:00:00Z"}),
+    ("MEDIUMINT", [3_000_000_000, 1], [3_000_000_000, 1], {}),
+    ("SMALLINT", [40_000, -1], [40_000, -1], {}),
+    ("SMALLINT", [1, 2, "x"], [1, 2, None], {3: "x"}),
+    ("INTEGER", [7, 8, 9, "abc", "12abc"], [7, 8, 9, None, None], {4: "abc", 5: "12abc"}),
+    ("INTEGER", [7, 1.9, 1e30], [7.0, 1.9, 1e30], {}),
+    ("INTEGER", [2**60 + 1, 1.5], [str(2**60 + 1), "1.5"], {}),
+    ("REAL", [1.5, 2, "1,5", ""], [1.5, 2.0, None, None], {3: "1,5", 4: ""}),
+    ("REAL", ["1,5", "2,5", None], ["1,5", "2,5", None], {}),
+    ("FLOAT", [1.5, 1e300], [1.5, 1e300], {}),
+    ("BOOLEAN", [1, 0, "x"], [True, False, None], {3: "x"}),
+    ("BOOLEAN", ["true", "false"], ["true", "false"], {}),
+    ("BOOLEAN", [-1, 0], [-1, 0], {}),
+    ("VARCHAR(10)", ["a", None], ["a", None], {}),
+    ("BIGINT", [2**60 + 1, None], [2**60 + 1, None], {}),
+    ("DECIMAL(10,2)", [1.25, 3], [1.25, 3.0], {}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("layer", ["places", "seen"])
+@pytest.mark.parametrize(("kind", "values", "read", "lost"), ODD_VALUES, ids=str)
+def test_v1_values_of_a_geopackage_that_are_not_of_their_type_are_null_and_reported(
+    layers: Open, tmp_path: Path, layer: str, kind: str, values: list[object], read: list[object], lost: dict[int, str]
+) -> None:
+    """A column gets a wider type where that has all of its values, and is text where most are of another."""
+    frame = geopandas.GeoDataFrame({"n": range(len(values))}, geometry=[shapely.Point(1, 2)] * len(values), crs=4326)
+    path = make_geopackage(
+        tmp_path / "a.gpkg",
+        [
+            f'alter table places add column "v ""x" {kind}',
+            'create view seen as select fid as OGC_FID, geom, "v ""x" from places',
+            "insert into gpkg_contents (table_name, data_type, srs_id) values ('seen', 'features', 4326)",
+            "insert into gpkg_geometry_columns values ('seen', 'geom', 'POINT', 4326, 0, 0)",
+        ],
+        frame,
+    )
+    with closing(sqlite3.connect(path)) as database, database:
+        database.executemany('update places set "v ""x" = ? where n = ?', [(one, n) for n, one in enumerate(values)])
+    (found,) = layers(path, layer=layer)
+    content = read_all(found, 2)
+    assert [row['v "x'] for row in content.attributes] == read
+    assert sum(count.count for count in content.changed.values()) == len(lost)
+    samples = content.changed["not_of_its_type"].samples if lost else ()
+    assert {sample.row: sample.what for sample in samples} == {
+        row: f'column v "x: {text}' for row, text in lost.items()
+    }
+
+
+def put_texts(path: Path, kind: str, width: int, texts: Sequence[str]) -> Path:
+    """A Shapefile with a field `v` of these texts, after one with the numbers of rows."""
+    frame = geopandas.GeoDataFrame({"n": range(len(texts))}, geometry=[shapely.Point(1, 2)] * len(texts), crs=4326)
+    with zipfile.ZipFile(zip_shapefile(path.with_name("plain.zip"), frame)) as archive:
+        parts = {f"a.{name.rpartition('.')[2]}": archive.read(name) for name in archive.namelist()}
+    fields = struct.pack("<11sc4xBB14x", b"n", b"N", 4, 0) + struct.pack("<11sc4xBB14x", b"v", kind.encode(), width, 0)
+    head = struct.pack("<B3xIHH20x", 3, len(texts), 32 + len(fields) + 1, 5 + width)
+    rows = b"".join(b" %4d" % n + text.rjust(width).encode() for n, text in enumerate(texts))
+    return make_zip(path, {**parts, "a.dbf": head + fields + b"\r" + rows})
+
+
+ODD_TEXTS: list[tuple[str, int, list[str], list[object], dict[int, str]]] = [
+    ("N", 5, ["1", "abc", "*****", "", "+2"], [1, None, None, None, 2], {2: "abc"}),
+    ("N", 5, ["1", "1.5"], [1.0, 1.5], {}),
+    ("N", 5, ["1", "2", "12a", "1 2"], [1, 2, None, None], {3: "12a", 4: "1 2"}),
+    ("N", 5, ["a1", "a2", "3"], ["a1", "a2", "3"], {}),
+    ("F", 10, ["1.5", "1,5", "1e5", ".5", "1e400", "5."], [1.5, None, 1e5, 0.5, None, 5.0], {2: "1,5", 5: "1e400"}),
+    ("N", 19, [str(2**63 + 1), "-1"], [Decimal(2**63 + 1), Decimal(-1)], {}),
+    ("N", 19, ["1234567890123456789", "x", "2"], [1234567890123456789, None, 2], {2: "x"}),
+    ("D", 8, ["20240105", "20240229", "20240230", "2024-1-5", "00000000", "", "20240106"],
+     [DAY, date(2024, 2, 29), None, None, None, None, date(2024, 1, 6)], {3: "20240230", 4: "2024-1-5"}),
+    ("D", 8, ["2024-1-5", "05.01.24"], ["2024-1-5", "05.01.24"], {}),
+    ("L", 1, ["T", "f", "?", "", "y", "N"], [True, False, None, None, True, False], {}),
+    ("L", 1, ["T", "f", "x"], [True, False, None], {3: "x"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "width", "texts", "read", "lost"), ODD_TEXTS, ids=str)
+def test_v1_texts_of_a_shapefile_that_are_not_of_their_type_are_null_and_reported(
+    layers: Open, tmp_path: Path, kind: str, width: int, texts: list[str], read: list[object], lost: dict[int, str]
+) -> None:
+    (found,) = layers(put_texts(tmp_path / "a.zip", kind, width, texts))
+    content = read_all(found, 2)
+    assert content.attributes == [{"n": n, "v": value} for n, value in enumerate(read)]
+    samples = content.changed["not_of_its_type"].samples if lost else ()
+    assert {sample.row: sample.what for sample in samples} == {row: f"column v: {text}" for row, text in lost.items()}
+
+
+ODD_FIELDS: list[tuple[str, list[str], list[object], dict[int, str]]] = [
+    ("int", ["1", "3000000000", ""], [1, 3_000_000_000, None], {}),
+    ("int", ["1", "2", "x"], [1, 2, None], {3: "x"}),
+    ("int", ["1.9", "1"], [1.9, 1.0], {}),
+    ("double", ["1.5", " 2 ", "1e400", ""], [1.5, 2.0, None, None], {3: "1e400"}),
+    ("double", ["1,5", "x", "1"], ["1,5", "x", "1"], {}),
+    ("bool", ["true", "0", "yes"], [True, False, None], {3: "yes"}),
+    ("string", [" a ", "1"], ["a", "1"], {}),
+]
+
+
+@pytest.mark.parametrize(("kind", "texts", "read", "lost"), ODD_FIELDS, ids=str)
+def test_v1_values_of_kml_that_are_not_of_their_type_are_null_and_reported(
+    layers: Open, tmp_path: Path, kind: str, texts: list[str], read: list[object], lost: dict[int, str]
+) -> None:
+    data = '<ExtendedData><SchemaData schemaUrl="#s"><SimpleData name="v">{}</SimpleData></SchemaData></ExtendedData>'
+    point = "<Point><coordinates>1,2</coordinates></Point>"
+    path = make_kml(
+        tmp_path / "a.kml",
+        f'<Document><Schema id="s" name="s"><SimpleField name="v" type="{kind}"/></Schema>'
+        + "".join(f"<Placemark>{data.format(text)}{point}</Placemark>" for text in texts)
+        + "<Placemark><visibility>0</visibility><LineString><tessellate>1</tessellate>"
+        "<coordinates>1,2 3,4</coordinates></LineString></Placemark></Document>",
+    )
+    content = read_all(layers(path)[0], 2)
+    assert [row["v"] for row in content.attributes] == [*read, None]
+    assert [(row["visibility"], row["tessellate"]) for row in content.attributes] == [(None, None)] * len(read) + [
+        (0, 1)
+    ]
+    samples = content.changed["not_of_its_type"].samples if lost else ()
+    assert {sample.row: sample.what for sample in samples} == {row: f"column v: {text}" for row, text in lost.items()}
+
+
+def write_times(path: Path, texts: Sequence[str | None]) -> Path:
+    """A file with a column of times, `t`, or the timestamps of placemarks."""
+    if path.suffix == ".kml":
+        when = [f"<TimeStamp><when>{text}</when></TimeStamp>" if text else "" for text in texts]
+        point = "<Point><coordinates>1,2</coordinates></Point>"
+        return make_kml(
+            path, "<Document>" + "".join(f"<Placemark>{one}{point}</Placemark>" for one in when) + "</Document>"
+        )
+    geometry = pa.array([shapely.to_wkb(shapely.Point(1, 2))] * len(texts), pa.binary())
+    times = pa.field("t", pa.string(), metadata={"GDAL:OGR:type": "DateTime"})
+    schema = pa.schema([times, pa.field("g", pa.binary())])
+    table = pa.table([pa.array(texts, pa.string()), geometry], schema=schema)
+    driver = {".fgb": "FlatGeobuf", ".gml": "GML"}[path.suffix]
+    pyogrio.write_arrow(table, path, driver=driver, geometry_name="g", geometry_type="Point", crs="EPSG:4326")
+    return path
 
 
 def test_lists_json_and_mixed_properties(layers: Open, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anabranch.errors import Permanent
+from anabranch.plugins.vector.convert import convert
 from anabranch.plugins.vector.models import ReadOptions
 from anabranch.plugins.vector.reading.json import blocks as json_blocks
 from anabranch.plugins.vector.reading.json.blocks import follows_features
@@ -18,6 +19,7 @@ from anabranch.plugins.vector.reading.json.scan import scan_json
 from anabranch.plugins.vector.reading.open_layers import open_layers
 from anabranch.plugins.vector.settings import VectorSettings
 from tests.support.source_layers import read_all
+from tests.support.vector_batches import clean
 from tests.support.vectors import feature, make_collection
 from tests.unit.vector.conftest import Open, Refuse
 
@@ -46,12 +48,6 @@ times = st.sampled_from(("2020-01-01", "10:00", "2020-01-01T10:00:00.123456Z", "
         (HEAD + ONE.replace('"a"', '"ä" 1, "ö"') + "]}", "line 3, column 40"),
         (ONE + "\n" + ONE[:-1] + "\n", "line 2"),
         (ONE + "\n" + ONE.replace("1.5", "x") + "\n" + ONE, "line 2, column 91"),
-        (HEAD + ONE.replace("1}", '"\\u0000"}') + "]}", "NUL character (\\u0000), which no text may have, at line 3"),
-        (HEAD + ONE.replace("1}", '"\\\\u0000 \\u0000"}') + "]}", "NUL character"),
-        (HEAD + ONE.replace("1}", '"\\\\\\u0000"}') + "]}", "NUL character"),
-        (HEAD + ONE.replace('"a"', '"\\u0000"') + "]}", "NUL character"),
-        (HEAD.replace("{", '{"name": "\\u0000", ') + ONE + "]}", "NUL character"),
-        (ONE + "\n" + ONE.replace("1}", '"\\u0000"}'), "NUL character (\\u0000), which no text may have, at line 2"),
         ("{", "EOF while parsing an object, at line 1"),
         (HEAD + ONE.replace('"a": 1', '"a": ' + "[" * 40 + "]" * 40) + "]}", "nested over 32 deep, at line 3"),
     ],
@@ -99,6 +95,23 @@ def test_an_old_crs_member_is_used_if_it_names_a_code(
 ) -> None:
     (layer,) = layers(make_collection(tmp_path / "a.geojson", [feature()], crs=crs))
     assert (layer.crs, layer.crs_found, bool(layer.warnings)) == (code, found, code is None)
+
+
+@pytest.mark.parametrize(
+    ("crs", "shown"),
+    [
+        ({"type": "name", "properties": {"name": "our own grid"}}, "our own grid"),
+        ({"type": "link", "properties": {"href": "http://127.0.0.1:9/crs"}}, "http://127.0.0.1:9/crs"),
+        (None, "null"),
+    ],
+)
+def test_r1_the_error_of_an_unknown_crs_member_has_its_value(tmp_path: Path, crs: object, shown: str) -> None:
+    point = {"type": "Point", "coordinates": [5, 5]}
+    path = make_collection(tmp_path / "a.geojson", [feature(geometry=point)], crs=crs)
+    with pytest.raises(Permanent) as caught:
+        convert(path, tmp_path, ReadOptions(), VectorSettings(), None, lambda *_: None)
+    assert (caught.value.code, shown in caught.value.message) == ("vector.crs_missing", True), caught.value.message
+    assert "the `crs` member (" in caught.value.message
 
 
 def test_lines_records_and_single_objects_are_read(layers: Open, tmp_path: Path) -> None:
@@ -228,6 +241,25 @@ def test_v1_ids_of_features_are_a_column_of_their_own(
     assert {name: [row[name] for row in rows] for name in rows[0]} == read
 
 
+@pytest.mark.parametrize("suffix", [".geojson", ".geojsonl"])
+@pytest.mark.parametrize("ids", [[1, 2], ["x", 13], ["x", "way/13"], ["x", "14x"], ["x", "13"], [None, "13"]], ids=str)
+@pytest.mark.parametrize("given", [5, 5.5, "a"])
+@pytest.mark.parametrize("second", [{}, {"id": None}, None], ids=["absent", "null", "no properties"])
+def test_v1_an_id_of_a_feature_is_no_value_of_a_property_that_it_lacks(
+    layers: Open, tmp_path: Path, suffix: str, ids: list[object], given: object, second: dict[str, object] | None
+) -> None:
+    """GDAL would take 0 or 14 for the property `id` from the ids `way/13` or `14x`."""
+    features = [feature({"id": given}), {**feature({}), "properties": second}]
+    texts = [
+        json.dumps({**each, **({} if one is None else {"id": one})}) for each, one in zip(features, ids, strict=True)
+    ]
+    path = tmp_path / f"a{suffix}"
+    path.write_text(HEAD + ",".join(texts) + "]}" if suffix == ".geojson" else "\n".join(texts) + "\n")
+    rows = read_all(layers(path)[0]).attributes
+    assert [row["id"] for row in rows] == [given, None]
+    assert [row["feature_id"] for row in rows] == [one if ids == [1, 2] or one is None else str(one) for one in ids]
+
+
 def test_v1_values_and_ids_of_topojson_come_back_exactly(layers: Open, tmp_path: Path) -> None:
     geometries = [
         {"type": "Point", "coordinates": [1, 2], "id": "q", "properties": {"id": 5, "v": 1.1, "t": "10:00:00.123456"}},
@@ -301,13 +333,32 @@ def test_cut_off_files_are_refused_wherever_they_end(
             scan_json(path, VectorSettings())
 
 
-@pytest.mark.parametrize("size", range(7, 20))
-def test_a_nul_character_is_found_wherever_a_block_ends(tmp_path: Path, size: int) -> None:
-    path = make_collection(tmp_path / "a.geojson", [feature({"a": "x\0"})])
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(json_blocks, "BLOCK_BYTES", size)
-        with pytest.raises(Permanent, match="NUL character"):
-            scan_json(path, VectorSettings())
+@pytest.mark.parametrize("suffix", [".geojson", ".geojsonl"])
+def test_v1_nul_characters_are_removed_and_reported(tmp_path: Path, suffix: str) -> None:
+    """GDAL would end the text at it."""
+    rows: list[dict[str, Any]] = [
+        {"a": "x\0y", "j": {"k\0": "\0"}, "t": "2020-01-01"},
+        {"a": "plain", "j": None, "t": "2020-01-01\0"},
+    ]
+    features = [feature(row, id=f"i\0{n}") for n, row in enumerate(rows)]
+    path = tmp_path / f"a{suffix}"
+    if suffix == ".geojson":
+        make_collection(path, features, name="\0")
+    else:
+        path.write_text("\n".join(map(json.dumps, features)))
+    (layer,) = open_layers(path, tmp_path, ReadOptions(), VectorSettings())
+    cleaned = clean(layer)
+    assert cleaned.column("id") == ["i0", "i1"]
+    assert cleaned.column("a") == ["xy", "plain"]
+    assert cleaned.column("j") == ['{"k": ""}', None]
+    assert cleaned.column("t") == ["2020-01-01", "2020-01-01"]
+    assert cleaned.changes() == {"nul_removed": 2, "json_text": 1}
+    assert cleaned.report.layer == "a"
+
+
+def test_a_nul_character_in_the_name_of_a_property_is_refused(refuse: Refuse, tmp_path: Path) -> None:
+    error = refuse(make_collection(tmp_path / "a.geojson", [feature({"a\0b": 1})]))
+    assert (error.code, "name has a NUL character" in error.message) == ("vector.geojson", True)
 
 
 def test_an_escaped_backslash_is_no_nul_character(layers: Open, tmp_path: Path) -> None:

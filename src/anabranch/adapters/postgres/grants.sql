@@ -47,7 +47,8 @@ begin
                    show_items, show_tables, take_due, tick, try_again, watch, watch_job}') as part,
                p.proname = any('{
                    adopt_table, begin_chunk, change_items, close_layer_table, complete_layer_table, ensure_collection,
-                   find_adopted, find_asset, find_foreign, find_layer, find_made_from, find_name_holder, find_provenance, find_readable,
+                    find_adopted, find_asset, find_foreign, find_layer, find_made_from, find_name_holder, find_outdated,
+                    find_provenance, find_readable,
                    find_shown, finish_layer_table, hold_attempt, index_layer_table, list_documents, list_extents,
                    list_failures, list_files, list_published, make_layer_table, measure_layer_table, mix_layer_table,
                    note_versions, now, remove_collection, replace_extent}') as handlers

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 
 from anabranch.api.security.root_path import REQUESTED, at_root
 from anabranch.canonical import decode
-from anabranch.codes import find_code
+from anabranch.codes import with_remedy
 from anabranch.contract.answer import Answer, JsonValue, Page, PageLinks, build, read
 from anabranch.contract.control import DeadLetter
 from anabranch.contract.jobs import (
@@ -32,7 +32,7 @@ from anabranch.contract.jobs import (
 from anabranch.contract.workflows import Workflow, WorkflowLinks, WorkflowSummary
 from anabranch.engine import model, read_models
 from anabranch.engine.failure import Failure
-from anabranch.engine.gate_answers import spell_command
+from anabranch.engine.gate_answers import spell_command, spell_decision
 from anabranch.engine.model import JobState, NodeState
 from anabranch.engine.ports import Submitted
 from anabranch.enums import NodeStatus
@@ -118,7 +118,7 @@ def build_summary(job: read_models.LabelledJob) -> JobSummary:
 def build_job(detail: read_models.JobDetail) -> JobStatus:
     """A job with its nodes."""
     job, tasks = detail.job, count_tasks(*detail.nodes)
-    nodes = tuple(_build_node(node, job.job_id) for node in detail.nodes)
+    nodes = tuple(_build_node(node, job) for node in detail.nodes)
     results = {
         str(number): StageResult(node.name, node.status, node.tasks, detail.outputs.get(node.name))
         for number, node in enumerate(nodes, 1)
@@ -194,9 +194,10 @@ def _job_links(job_id: str, workflow: str) -> JobLinks:
     )
 
 
-def _job_fields(job: model.Job) -> dict[str, Any]:  # of answers, which the job has under other names
+def _job_fields(job: read_models.LabelledJob) -> dict[str, Any]:  # of answers, which the job has under other names
     links = _job_links(job.job_id, job.workflow)
-    return {"job_type": job.workflow, "status": job.state, "error": _build_error(job.error), "links": links}
+    error = _build_error(job.error, of_release=_find_release(job) is not None)
+    return {"job_type": job.workflow, "status": job.state, "error": error, "links": links}
 
 
 def _workflow_fields(declared: Declaration) -> dict[str, Any]:  # of answers, which the workflow has under other names
@@ -211,19 +212,23 @@ def _workflow_fields(declared: Declaration) -> dict[str, Any]:  # of answers, wh
     }
 
 
-def _build_error(failure: Failure | None) -> JobError | None:
+def _build_error(failure: Failure | None, *, of_release: bool = False) -> JobError | None:
     if failure is None:
         return None
-    known = find_code(failure.code)
-    plain = {"code": failure.code, "message": failure.message, "remedy": known.remedy if known else ""}
-    return read(JobError, {**plain, **failure.to_json()})
+    return read(JobError, {"remedy": "", **with_remedy(failure.to_json(), of_release=of_release)})
 
 
-def _build_node(node: read_models.NodeDetail, job_id: str) -> Node:
+def _find_release(job: read_models.LabelledJob) -> str | None:
+    """The release whose decision the gates of a job wait for."""
+    return job.labels.get("release") if job.parameters.get("approval") is True else None
+
+
+def _build_node(node: read_models.NodeDetail, job: read_models.LabelledJob) -> Node:
     said = node.said[0] if node.said and node.tasks.total == 1 else None
     gate = node.gate
     answer = None if gate is None or gate.answer is None else inputs_schema(gate.answer)
-    command = None if gate is None else spell_command(job_id[:12], gate)
+    release = _find_release(job)
+    command = None if gate is None else spell_decision(release) if release else spell_command(job.job_id[:12], gate)
     return build(
         Node,
         node,
@@ -232,7 +237,7 @@ def _build_node(node: read_models.NodeDetail, job_id: str) -> Node:
         progress=said,
         answer=answer,
         command=command,
-        error=_build_error(node.error),
+        error=_build_error(node.error, of_release=release is not None),
     )
 
 

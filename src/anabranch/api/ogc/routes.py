@@ -183,6 +183,7 @@ async def execute_process(
         key=key,
         by=caller.name,
         callbacks=callbacks,
+        by_scope=caller.scope,
     )
     submitted = await accept_job(gateway, limits, caller.principal, order)
     links = Links(request)

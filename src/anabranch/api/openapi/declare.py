@@ -17,6 +17,7 @@ __all__ = [
     "BODY_CODES",
     "COMMON_CODES",
     "JOB_CODES",
+    "JSON_TYPE",
     "REFERENCE",
     "SUBMIT_CODES",
     "Responses",

@@ -14,7 +14,7 @@ from fastapi.openapi.utils import get_openapi
 from starlette.routing import BaseRoute
 
 from anabranch.api.answers.errors import MEDIA_TYPE, Problem, describe
-from anabranch.api.openapi.declare import COMMON_CODES, REFERENCE, Schema, problems
+from anabranch.api.openapi.declare import COMMON_CODES, JSON_TYPE, REFERENCE, Schema, problems
 from anabranch.codes import Code, all_codes
 from anabranch.contract import answer, control, jobs, processes, stack, webhooks, workflows
 from anabranch.errors import AnabranchError
@@ -86,13 +86,22 @@ def assemble(routes: list[BaseRoute], *mounted: Schema) -> Schema:
     _add_correlation_id(document)
     _add_examples(document)
     _share_parameters(document)
-    document["webhooks"] = yaml.safe_load((FOLDER / "webhooks.yaml").read_text())
+    document["webhooks"] = _describe_webhooks()
     return document
 
 
 def operations_of(document: Schema) -> Iterator[Schema]:
     """The operations of a document."""
     return (operation for path in document["paths"].values() for operation in path.values())
+
+
+def _describe_webhooks() -> Schema:
+    described: Schema = yaml.safe_load((FOLDER / "webhooks.yaml").read_text())
+    for subject in ("job", "release"):
+        content = described[subject]["post"]["requestBody"]["content"][JSON_TYPE]
+        events = [event for event in webhooks.EVENTS if event.startswith(f"{subject}.")]
+        content["schema"]["properties"]["type"]["enum"] = events
+    return described
 
 
 def _example(code: Code) -> Schema:

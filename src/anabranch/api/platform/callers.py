@@ -13,4 +13,4 @@ def platform_filter(caller: Caller) -> str:
 
 def act_as(caller: Caller, reason: str | None = None) -> ActionBy:
     """Who acts: the authenticated principal, whatever the body says (P7)."""
-    return ActionBy(platform_filter(caller), caller.name, reason, caller.correlation_id)
+    return ActionBy(platform_filter(caller), caller.name, reason, caller.correlation_id, caller.scope)

@@ -1,5 +1,7 @@
 """Orders of partner systems, and what became of them."""
 
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Annotated
@@ -8,6 +10,7 @@ from fastapi import APIRouter, Depends, Query, Response
 from pydantic import ValidationError
 
 from anabranch.access import Scope
+from anabranch.adapters.postgres.store.platforms import ReleaseRow
 from anabranch.adapters.postgres.store.reads import PostgresReads
 from anabranch.api.answers.build import build_job, build_page
 from anabranch.api.answers.errors import InvalidRequest, Mistake, list_mistakes
@@ -15,8 +18,9 @@ from anabranch.api.callbacks import move_order_callback
 from anabranch.api.deps import CurrentCaller, CurrentGateway, CurrentLimits, CurrentReads, GivenKey, needs
 from anabranch.api.openapi.declare import BODY_CODES, SUBMIT_CODES, Responses, body, keyed, problems
 from anabranch.api.paths import PlatformId
+from anabranch.api.platform.build import build_release
 from anabranch.api.platform.callers import act_as, platform_filter
-from anabranch.api.platform.requests import AnyId, DryRunQuery, ReleaseId, RequestsQuery
+from anabranch.api.platform.requests import HASH_LENGTH, AnyId, DryRunQuery, ReleaseId, RequestsQuery
 from anabranch.api.requests.body import JsonBody, check_body
 from anabranch.api.submission import REPLAYED_HEADER, accept_order
 from anabranch.canonical import JsonObject, canonical, sha256
@@ -25,7 +29,7 @@ from anabranch.contract.platform import Accepted, Release, WorkOrder
 from anabranch.errors import NotFound
 from anabranch.platform.orders import InvalidOrder, PlatformOrder
 from anabranch.platform.translators import find_translator
-from anabranch.release_actions import ReleaseRow, RequestKey, Subject, build_release
+from anabranch.releases.actions import RequestKey, Subject
 
 __all__ = ["router"]
 
@@ -42,7 +46,7 @@ ORDER_CODES = (
         "release.clearance",
         "release.exists",
         "platform.options",
-        "publication.owner",
+        "catalog.no_collection",
         "release.approved",
         "release.processing",
     ),
@@ -52,6 +56,7 @@ ACCEPTED: Responses = {200: {"model": Accepted, "description": "A dry run, or an
 PLACES = {
     "platform.references": "body.refs",
     "platform.data_type": "body.data_type",
+    "platform.options": "body.options",
     "platform.no_gate": "body.approval",
     "outbound.url": "body.callback_url",
 }
@@ -77,7 +82,7 @@ class OrderCall:
                 mistake
                 for one in error.errors
                 for mistake in list_mistakes(one)
-                or [Mistake(where=PLACES.get(one.code, "body"), detail=one.message)]
+                or [Mistake(where=PLACES.get(one.code, "body"), detail=f"{one.message}. {one.remedy}".rstrip(". "))]
             ]) from error  # fmt: skip
         if dry_run or accepted.verdict == "same":
             self.response.status_code = 200
@@ -150,7 +155,9 @@ async def find_progress(release: ReleaseRow, reads: PostgresReads) -> float | No
     return build_job(await reads.detail(await reads.find(release["job_id"]))).progress
 
 
-@router.get("/platform/status/{id}", dependencies=[needs(Scope.READ)], responses=problems("release.not_found"))
+@router.get(
+    "/platform/status/{id}", dependencies=[needs(Scope.READ)], responses=problems("release.not_found", "job.ambiguous")
+)
 @router.get(
     "/platform/dag_status/{id}", dependencies=[needs(Scope.READ)], include_in_schema=False, response_model=Release
 )
@@ -161,7 +168,14 @@ async def show_release_status(
     reads: CurrentReads,
 ) -> Release:
     """The release of a request, a release, an asset (its newest) or a job, with its progress and outputs."""
-    subjects: list[Subject] = {36: ["request_id"], 64: ["job_id"]}.get(len(id), ["asset_id", "release_id"])  # type: ignore[assignment]  # literals
+    subjects: Sequence[Subject] = ("job_id",)
+    if len(id) == HASH_LENGTH:
+        subjects = ("asset_id", "release_id")
+    elif "-" in id:
+        subjects = ("request_id",)
+    else:
+        with suppress(NotFound):
+            id = (await reads.find(id)).job_id  # noqa: A001  # as the path says
     for subject in subjects:
         if found := await gateway.releases.platforms.releases(platform_filter(caller), {subject: id}, limit=1):
             return build_release(found[0], await find_progress(found[0], reads))

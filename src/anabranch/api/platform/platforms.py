@@ -9,13 +9,13 @@ from anabranch.api.answers.build import build_page
 from anabranch.api.deps import CurrentCaller, CurrentGateway, needs
 from anabranch.api.openapi.declare import problems, takes
 from anabranch.api.paths import PlatformId
+from anabranch.api.platform.build import build_release
 from anabranch.api.platform.callers import act_as, platform_filter
 from anabranch.api.platform.requests import AssetId, AuditQuery, PlatformRequest, ReasonRequest
 from anabranch.api.requests.body import JsonBody, check_body
 from anabranch.contract.answer import Page
 from anabranch.contract.platform import AuditEntry, Platform, Release
 from anabranch.errors import NotFound
-from anabranch.release_actions import build_release
 
 __all__ = ["router"]
 
@@ -86,7 +86,7 @@ async def save_platform(
 ) -> Platform:
     """Make a platform, or change one. The references of one that has assets stay as they are."""
     wanted = check_body(PlatformRequest, given)
-    gateway.releases.check_workflows(wanted.workflows.values(), needs_approval=wanted.approval != "none")
+    gateway.releases.orders.check_workflows(wanted.workflows.values(), needs_approval=wanted.approval != "none")
     return await gateway.releases.save_platform(platform, wanted.model_dump(mode="json"), act_as(caller))
 
 

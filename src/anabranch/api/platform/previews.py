@@ -18,8 +18,8 @@ from anabranch.api.security.root_path import at_root
 from anabranch.contract.mosaic import MOSAIC_TYPE
 from anabranch.contract.previews import Preview, PreviewItem
 from anabranch.contract.published_links import address_of, table_of
-from anabranch.drafts import Draft, DraftItem
 from anabranch.errors import NotFound
+from anabranch.releases.drafts import Draft, DraftItem
 from anabranch.serving.subapps import Serving
 from anabranch.strict_model import StrictModel
 

@@ -9,6 +9,7 @@ from anabranch.access import Scope
 from anabranch.api.answers.build import build_page
 from anabranch.api.deps import CurrentCaller, CurrentGateway, needs
 from anabranch.api.openapi.declare import BODY_CODES, problems, takes
+from anabranch.api.platform.build import build_release
 from anabranch.api.platform.callers import act_as, platform_filter
 from anabranch.api.platform.requests import (
     BatchRequest,
@@ -22,12 +23,11 @@ from anabranch.api.platform.requests import (
 )
 from anabranch.api.requests.body import JsonBody, check_body
 from anabranch.canonical import JsonObject
-from anabranch.codes import code_of
+from anabranch.codes import find_remedy
 from anabranch.contract.answer import Page
 from anabranch.contract.platform import Decision, Release
 from anabranch.errors import AnabranchError
 from anabranch.platform.action_by import ActionBy
-from anabranch.release_actions import build_release
 
 __all__ = ["router"]
 
@@ -132,7 +132,7 @@ async def revoke_release(target: CurrentRelease, given: JsonBody) -> Release:
     **takes(RollbackReleaseRequest, *MISSING, *ITEM_CODES, "release.reason"),
 )
 async def roll_back_release(target: CurrentRelease, given: JsonBody) -> Release:
-    """Show what an earlier publication of a release showed, with a reason; that gets a number of its own."""
+    """Show an earlier revision of a release in all of its items, with a reason; each gets a number of its own."""
     wanted = check_body(RollbackReleaseRequest, given)
     found = await target.gateway.releases.roll_back(target.release_id, wanted.number, target.by(wanted.reason))
     return build_release(found)
@@ -168,5 +168,5 @@ async def decide_releases(given: JsonBody, caller: CurrentCaller, gateway: Curre
             )
             done.append(Decision(release_id, build_release(found), None, None, None))
         except AnabranchError as error:
-            done.append(Decision(release_id, None, error.code, error.message, error.remedy or code_of(error).remedy))
+            done.append(Decision(release_id, None, error.code, error.message, find_remedy(error.code, error.remedy)))
     return done

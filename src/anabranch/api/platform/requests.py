@@ -1,9 +1,11 @@
 """Path and query parameters and bodies of requests about platforms."""
 
+import re
 from typing import Annotated, Any, Literal, Self
 
 from fastapi import Path
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
+from pydantic_core import PydanticCustomError
 
 from anabranch.api.requests.models import LIMIT_DESCRIPTION
 from anabranch.outbound.url import read_exempt
@@ -12,6 +14,7 @@ from anabranch.storage.addresses import parse_folder, require_folder
 from anabranch.strict_model import StrictModel
 
 __all__ = [
+    "HASH_LENGTH",
     "AnyId",
     "AssetId",
     "AuditQuery",
@@ -29,10 +32,33 @@ __all__ = [
 ]
 
 HASH = r"^[0-9a-f]{32}$"
-ID = r"^([0-9a-f]{32}|[0-9a-f]{64}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$"
-AssetId = Annotated[str, Path(pattern=HASH, description="The id of an asset.")]
-ReleaseId = Annotated[str, Path(pattern=HASH, description="The id of a release.")]
-AnyId = Annotated[str, Path(pattern=ID, description="The id of a request, an asset, a release or a job.")]
+ID = r"^([0-9a-f]{8,64}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$"
+HASH_LENGTH = 32
+
+
+def _shaped(pattern: str, takes: str) -> tuple[AfterValidator, WithJsonSchema]:
+    """The check of an id, whose message says which ids there are, and its schema."""
+
+    def check(given: str) -> str:
+        if not re.fullmatch(pattern, given):
+            raise PydanticCustomError("id", "{said}", {"said": f"this is not {takes}"})
+        return given
+
+    return AfterValidator(check), WithJsonSchema({"type": "string", "pattern": pattern})
+
+
+IS_HASH = _shaped(HASH, "the id of an asset or a release, which has 32 hexadecimal digits")
+IS_ID = _shaped(
+    ID,
+    "the id of a request (a UUID), of an asset or a release (32 hexadecimal digits) or of a job (64, or a unique prefix"
+    " of at least 8)",
+)
+Hash = Annotated[str, *IS_HASH]
+AssetId = Annotated[str, *IS_HASH, Path(description="The id of an asset.")]
+ReleaseId = Annotated[str, *IS_HASH, Path(description="The id of a release.")]
+AnyId = Annotated[
+    str, *IS_ID, Path(description="The id of a request, an asset, a release or a job, or a unique prefix of a job's.")
+]
 
 
 class DryRunQuery(StrictModel):
@@ -56,7 +82,9 @@ class DecisionRequest(ReasonRequest):
 class RollbackReleaseRequest(ReasonRequest):
     """What to show again."""
 
-    number: int | None = Field(None, ge=1, lt=2**31, description="Of a publication; without it, the one before.")
+    number: int | None = Field(
+        None, ge=1, lt=2**31, description="Of a publication of its first item; without it, the revision before."
+    )
 
 
 class ClearanceRequest(ReasonRequest):
@@ -69,7 +97,7 @@ class BatchRequest(ReasonRequest):
     """An action on several releases, each by itself."""
 
     action: Literal["approve", "reject", "revoke"]
-    release_ids: list[Annotated[str, Field(pattern=HASH)]] = Field(min_length=1, max_length=MAX_BATCH)
+    release_ids: list[Hash] = Field(min_length=1, max_length=MAX_BATCH)
     revisions: dict[str, Annotated[int, Field(ge=1, lt=2**31)]] = Field(
         default_factory=dict,
         max_length=MAX_BATCH,
@@ -128,16 +156,23 @@ class PageQuery(StrictModel):
     before: int | None = Field(None, ge=1, lt=2**63, description="The cursor of the page before.")
 
 
+def _refuse_twins(pairs: list[str]) -> list[str]:
+    if len({pair.partition("=")[0] for pair in pairs}) < len(pairs):
+        raise PydanticCustomError("ref_twice", "Each reference is given once")
+    return pairs
+
+
 class ReleasesQuery(PageQuery):
     """Which releases to list."""
 
-    asset_id: Annotated[str, Field(pattern=HASH)] | None = None
+    asset_id: Hash | None = None
     processing_status: Literal["queued", "processing", "completed", "failed"] | None = None
     approval_status: Literal["pending_review", "approved", "rejected", "revoked", "expired"] | None = None
     latest: bool = Field(False, description="Only the newest published release of each asset.")
-    ref: list[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*=[^\x00-\x1f\x7f]+$", max_length=250)]] = Field(
-        default_factory=list, description="`NAME=VALUE` of a reference; may be repeated."
-    )
+    ref: Annotated[
+        list[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*=[^\x00-\x1f\x7f]+$", max_length=250)]],
+        AfterValidator(_refuse_twins),
+    ] = Field(default_factory=list, description="`NAME=VALUE` of a reference; may be repeated for another one.")
 
     def wanted(self) -> dict[str, Any]:  # JSON
         """The filter."""
@@ -149,10 +184,10 @@ class ReleasesQuery(PageQuery):
 class AuditQuery(PageQuery):
     """Which lines of the audit to list."""
 
-    asset_id: Annotated[str, Field(pattern=HASH)] | None = None
+    asset_id: Hash | None = None
 
 
 class RequestsQuery(PageQuery):
     """Which requests to list."""
 
-    release_id: Annotated[str, Field(pattern=HASH)] | None = None
+    release_id: Hash | None = None

@@ -4,14 +4,16 @@ from datetime import timedelta
 from typing import Annotated
 from uuid import UUID
 
-from pydantic import ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field
+from pydantic_core import PydanticCustomError
 
 from anabranch.access import PLATFORM_PATTERN
-from anabranch.contract.webhooks import DeliveryStatus, Format
+from anabranch.contract.webhooks import EVENTS, DeliveryStatus, Format
 from anabranch.platform.notifications.fields import Retries, Secret, Timeout, Url
 from anabranch.platform.notifications.ports import DeliveryFilter, EndpointChange
 from anabranch.platform.notifications.webhooks import DEFAULT_TIMEOUT_SECONDS, MAX_RETRIES, Callback
 from anabranch.strict_model import StrictModel
+from anabranch.workflows.mistakes import nearest, quote
 
 __all__ = [
     "AddWebhookRequest",
@@ -25,9 +27,19 @@ __all__ = [
 
 LIMIT = "The size of the page."
 CURSOR = "The `next` of the previous page."
-EVENTS = "Names of events, beginnings of them (`job.*`), or `*` for all."
-EventName = Annotated[str, Field(max_length=100, pattern=r"^(\*|[a-z_]+(\.[a-z_]+)*(\.\*)?)$")]
-Events = Annotated[list[EventName], Field(min_length=1, max_length=50, description=EVENTS)]
+ABOUT_EVENTS = "Names of events, beginnings of them (`job.*`), or `*` for all."
+CHOICES = ("*", *dict.fromkeys(f"{event.partition('.')[0]}.*" for event in EVENTS), *EVENTS)
+
+
+def _require_event(name: str) -> str:
+    if name not in CHOICES:
+        hint = nearest(name, CHOICES) or f"Known: {', '.join(CHOICES)}."
+        raise PydanticCustomError("event", "{said}", {"said": f"there is no event {quote(name)}. {hint}"})
+    return name
+
+
+EventName = Annotated[str, Field(json_schema_extra={"enum": [*CHOICES]}), AfterValidator(_require_event)]
+Events = Annotated[list[EventName], Field(min_length=1, max_length=50, description=ABOUT_EVENTS)]
 Description = Annotated[str, Field(max_length=1000, description="For people.")]
 Text = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f]+$")]
 

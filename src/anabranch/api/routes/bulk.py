@@ -137,6 +137,7 @@ class _Bulk:
             self.caller.name,
             wanted.labels,
             callbacks,
+            self.caller.scope,
         )
 
     def _write(self, line: Line, answer: Submitted | AnabranchError) -> bytes:

@@ -1,13 +1,14 @@
 """Endpoints of webhooks and the deliveries to them."""
 
-from typing import Annotated
+from dataclasses import replace
+from typing import Annotated, TypeVar
 
 import structlog
 from fastapi import APIRouter, Query
 
 from anabranch.access import Scope
 from anabranch.api.answers.build import page_links
-from anabranch.api.deps import CurrentCaller, CurrentGateway, needs
+from anabranch.api.deps import Caller, CurrentCaller, CurrentGateway, needs
 from anabranch.api.openapi.declare import BODY_CODES, body, problems
 from anabranch.api.paths import DeliveryId, EndpointId
 from anabranch.api.platform.callers import act_as
@@ -23,6 +24,7 @@ from anabranch.api.requests.webhooks import (
 from anabranch.contract.answer import Page
 from anabranch.contract.webhooks import Delivery, DeliveryDetail, NewWebhook, Replayed, Webhook
 from anabranch.errors import AnabranchError
+from anabranch.redaction import hide_query
 
 __all__ = ["router"]
 
@@ -31,6 +33,12 @@ router = APIRouter(prefix="/api/webhooks", tags=["webhooks"])
 READ, OPERATE = needs(Scope.READ), needs(Scope.OPERATE)
 ENDPOINT_CODES = ("webhook.not_found",)
 URL_CODES = (*BODY_CODES, "outbound.url", "webhook.secret", "webhook.key")
+Shown = TypeVar("Shown", Webhook, Delivery, DeliveryDetail)
+
+
+def _show_to(caller: Caller, found: Shown) -> Shown:
+    """What a caller sees of it: values of a URL's query may be secrets, which are shown to those who may change it."""
+    return found if caller.scope.includes(Scope.OPERATE) else replace(found, url=hide_query(found.url))
 
 
 @router.post(
@@ -58,10 +66,13 @@ async def add_webhook(given: JsonBody, caller: CurrentCaller, gateway: CurrentGa
 async def list_webhooks(
     query: Annotated[WebhooksQuery, Query()], caller: CurrentCaller, gateway: CurrentGateway
 ) -> Page[Webhook]:
-    """Endpoints, the newest first; callbacks of jobs are not among them."""
+    """Endpoints, the newest first; callbacks of jobs are not among them.
+
+    A caller without the scope `operate` sees `…` for the values in the query of a URL.
+    """
     platform = caller.visible_platform
     page = await gateway.webhooks.store.list_endpoints(platform, limit=query.limit, before=query.before)
-    return Page(page.items, page.next, page_links("before", page.next))
+    return Page(tuple(_show_to(caller, one) for one in page.items), page.next, page_links("before", page.next))
 
 
 @router.get("/deliveries", dependencies=[READ], responses=problems())
@@ -72,13 +83,13 @@ async def list_deliveries(
     page = await gateway.webhooks.store.deliveries(
         caller.visible_platform, query.wanted, limit=query.limit, before=query.before
     )
-    return Page(page.items, page.next, page_links("before", page.next))
+    return Page(tuple(_show_to(caller, one) for one in page.items), page.next, page_links("before", page.next))
 
 
 @router.get("/deliveries/{delivery_id}", dependencies=[READ], responses=problems("webhook.delivery_not_found"))
 async def show_delivery(delivery_id: DeliveryId, caller: CurrentCaller, gateway: CurrentGateway) -> DeliveryDetail:
     """A delivery with its calls."""
-    return await gateway.webhooks.store.delivery(caller.visible_platform, delivery_id)
+    return _show_to(caller, await gateway.webhooks.store.delivery(caller.visible_platform, delivery_id))
 
 
 @router.post(
@@ -109,7 +120,7 @@ async def replay_deliveries(given: JsonBody, caller: CurrentCaller, gateway: Cur
 @router.get("/{endpoint_id}", dependencies=[READ], responses=problems(*ENDPOINT_CODES))
 async def show_webhook(endpoint_id: EndpointId, caller: CurrentCaller, gateway: CurrentGateway) -> Webhook:
     """An endpoint."""
-    return await gateway.webhooks.store.get(caller.visible_platform, endpoint_id)
+    return _show_to(caller, await gateway.webhooks.store.get(caller.visible_platform, endpoint_id))
 
 
 @router.patch(

@@ -13,7 +13,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from anabranch.access import ANONYMOUS, KEY, LOCAL, Principal, holds_key, is_address, is_loopback
+from anabranch.access import ANONYMOUS, KEY, LOCAL, NotAuthenticated, Principal, holds_key, is_address, is_loopback
 from anabranch.api.answers.errors import for_anonymous, respond
 from anabranch.api.security.authentication import Authenticator
 from anabranch.api.security.hang_guard import HangGuard, database_silent
@@ -37,6 +37,7 @@ OPEN_PREFIXES = ("/ui/", "/errors/")
 PUBLIC_PATHS = ("/stac", "/raster", "/features", "/files")
 SEARCH_PATH = "/stac/search"
 ASK_FOR_LESS = "Ask for less, or try again."
+NONE_NEEDED = "Send a valid key as `Authorization: Bearer anb_…`, or send none: this API needs no key on this address."
 MAX_LINGER_BYTES = 16_000_000
 LINGER_SECONDS = 2.0
 MAX_SHORT_BODY_BYTES = 2_000_000
@@ -108,8 +109,11 @@ class Admission:
             return await self._authenticate(headers, address)
         _check_origin(headers.getlist("origin"), scope)
         _check_site(scope)
-        if "authorization" in headers:  # whoever sends a key acts as its principal, also where none is needed
-            return await self._authenticate(headers, _address(scope))
+        if "authorization" in headers and not _is_open(path):  # who sends a key acts by it, also where none is needed
+            try:
+                return await self._authenticate(headers, _address(scope))
+            except NotAuthenticated as error:
+                raise NotAuthenticated(error.code, error.message, remedy=NONE_NEEDED) from error
         structlog.contextvars.bind_contextvars(principal=LOCAL.name)
         return LOCAL
 
@@ -168,7 +172,7 @@ class _Exchange:
     async def _mark_and_send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.started = True
-            _mark(message, self._state["correlation_id"], keyed=self._state["keyed"])
+            _mark(message, self._state["correlation_id"])
             if self._state.get("unread"):
                 MutableHeaders(scope=message)["Connection"] = "close"
             request = {"method": self._scope["method"], "path": self._scope["path"]}
@@ -203,13 +207,12 @@ def _identify(headers: Headers) -> str:
     return correlation_id
 
 
-def _mark(start: Message, correlation_id: str, *, keyed: bool) -> None:
+def _mark(start: Message, correlation_id: str) -> None:
     headers = MutableHeaders(scope=start)
     headers[CORRELATION_HEADER] = correlation_id
     headers.setdefault("X-Content-Type-Options", "nosniff")
     headers.setdefault("Cache-Control", "no-store")
-    if keyed:
-        headers.add_vary_header("Authorization")  # a response cached for one key is not for another
+    headers.add_vary_header("Authorization")  # a response cached for one key is not for another
 
 
 def _refuse_misplaced_key(scope: Scope) -> None:

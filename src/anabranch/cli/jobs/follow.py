@@ -14,7 +14,7 @@ from anabranch.cli.jobs.uploads import Uploads
 from anabranch.cli.terminal.output import note, print_json, span
 from anabranch.cli.terminal.progress import show_progress
 from anabranch.client import Client, JobStatus, JobSummary, SubmittedJob, TimedOut
-from anabranch.codes import find_code
+from anabranch.codes import find_code, find_remedy
 from anabranch.embedded.locate import find_home, find_remote
 from anabranch.errors import AnabranchError, InputError, NotFound, Unavailable
 
@@ -158,15 +158,17 @@ def require_success(job: JobStatus) -> None:
         return
     code, remedy, reason = "job.failed", "", ""
     if error := job.error:
-        code, known = error.code, find_code(error.code)
-        remedy = "" if known and error.remedy == known.remedy else error.remedy
+        code, remedy = error.code, error.remedy
         reason = (f" in {error.node}" if error.node else "") + (f": {error.in_words}" if error.message else "")
-    raise JobFailed(code, f"job {job.job_id} {job.status}{reason}", remedy=remedy or _advise(code, job))
+    raise JobFailed(code, f"job {job.job_id} {job.status}{reason}", remedy=_advise(code, remedy, job))
 
 
-def _advise(code: str, job: JobStatus) -> str:
+def _advise(code: str, remedy: str, job: JobStatus) -> str:
+    """The remedy of an error; one that is that of its code, or none, doesn't know the job, so where to look follows."""
     known = find_code(code)
-    return f"{known.remedy if known else ''} See `anabranch {_where_to_look(job)}`.".lstrip()
+    if remedy and (known is None or remedy != known.remedy):
+        return remedy
+    return f"{find_remedy(code, remedy)} See `anabranch {_where_to_look(job)}`.".lstrip()
 
 
 def _where_to_look(job: JobStatus) -> str:

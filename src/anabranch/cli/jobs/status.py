@@ -27,7 +27,8 @@ from anabranch.contract.jobs import JobError
 
 __all__ = ["status"]
 
-OUR_CODE = "/anabranch/"
+OUR_CODE = "anabranch/"
+APPROVE, REJECT = "anabranch approvals approve", "anabranch approvals reject"
 
 
 def status(
@@ -112,6 +113,8 @@ def _show_head(job: JobStatus) -> None:
     for node in job.nodes:
         if node.command:
             print_line(f"answer    {escape(node.command)}")
+            if node.command.startswith(APPROVE):
+                print_line(f"          {escape(node.command.replace(APPROVE, REJECT))} --reason WHY")
     if job.error:
         print_line(f"error     {escape(job.error.in_words)}")
         print_line(f"          {escape(_spell_origin(job.error))}")
@@ -122,7 +125,7 @@ def _show_head(job: JobStatus) -> None:
 def _spell_origin(error: JobError) -> str:
     """The code of an error, and the line that raised it, unless that is one of ours."""
     where = str(error.raw.get("where") or "")
-    return error.code if not where or OUR_CODE in where else f"{error.code}, raised at {where}"
+    return error.code if not where or where.startswith(OUR_CODE) else f"{error.code}, raised at {where}"
 
 
 def _show_nodes(job: JobStatus) -> None:

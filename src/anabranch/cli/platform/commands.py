@@ -10,7 +10,7 @@ from anabranch.cli.connection import connect
 from anabranch.cli.exit_codes import UsageError
 from anabranch.cli.jobs.parameters import read_parameters
 from anabranch.cli.terminal.options import Json
-from anabranch.cli.terminal.output import ago, format_time, print_json, print_line, print_list, print_result
+from anabranch.cli.terminal.output import ago, escape, format_time, print_json, print_line, print_list, print_result
 from anabranch.contract.platform import AuditEntry, Platform, Release, WorkOrder
 
 __all__ = [
@@ -21,7 +21,9 @@ __all__ = [
 
 ReleaseName = Annotated[str, typer.Argument(metavar="RELEASE", help="The id of a release.")]
 AssetName = Annotated[str, typer.Argument(metavar="ASSET", help="The id of an asset.")]
-AnyName = Annotated[str, typer.Argument(metavar="ID", help="The id of a request, an asset, a release or a job.")]
+AnyName = Annotated[
+    str, typer.Argument(metavar="ID", help="The id of a request, an asset, a release or a job (or its prefix).")
+]
 Reason = Annotated[str, typer.Option(help="Why; recorded in the audit.")]
 OptionalReason = Annotated[str | None, typer.Option(help="Why; recorded in the audit.")]
 Revision = Annotated[int | None, typer.Option(min=1, help="The one that was reviewed; without it, the newest.")]
@@ -34,7 +36,9 @@ def submit(
     shape: Annotated[
         str | None, typer.Option(metavar="PLATFORM", help="The order has this platform's own shape.")
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check everything, and show the plan.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Check the order, and show the plan; its source is not read.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Submit a work order; the same order is the same release and job."""
@@ -62,7 +66,9 @@ def list_releases(
     json: Json = False,
 ) -> None:
     """List releases, the newest first."""
-    refs = dict(_pair(one) for one in ref or ())
+    refs = dict(map(_pair, ref or ()))
+    if len(refs) < len(ref or ()):
+        raise UsageError("usage", "a reference is given twice", remedy="Give each `--ref` another name.")
     with connect() as client:
         found = client.platform.releases(
             asset_id=asset, approval_status=approval, processing_status=processing, refs=refs, latest=latest
@@ -115,10 +121,12 @@ def revoke(release: ReleaseName, reason: Reason, json: Json = False) -> None:
 def rollback(
     release: ReleaseName,
     reason: Reason,
-    number: Annotated[int | None, typer.Option(help="The number of a publication; without it, the one before.")] = None,
+    number: Annotated[
+        int | None, typer.Option(help="The number of a publication of its first item; without it, the revision before.")
+    ] = None,
     json: Json = False,
 ) -> None:
-    """Show what an earlier publication of a release showed."""
+    """Show an earlier revision of a release."""
     with connect() as client:
         _print(client.platform.rollback(release, reason, number=number), json=json)
 
@@ -205,11 +213,20 @@ def retire_platform(
 
 
 def _print(release: Release, *, json: bool) -> None:
-    shown = "nothing is published" if release.number is None else f"publication {release.number} is published"
+    shown = "nothing is published"
+    if release.number is not None:
+        of = "" if release.shown_revision == release.revision else f", which shows revision {release.shown_revision},"
+        shown = f"publication {release.number}{of} is published"
     said = f"release {release.release_id} revision {release.revision}: processing {release.processing_status}, "
     print_result(release, f"{said}{release.approval_status}; {shown}", json=json)
-    if not json and release.number is not None:
-        print_line(f"item {release.links['item']}")
+    if json:
+        return
+    for item in release.items:
+        print_line(f"item {item.links['item']}")
+    if isinstance(error := release.error, dict):
+        print_line(escape(f"error {error.get('code')}: {error.get('message')}"))
+        if error.get("remedy"):
+            print_line(escape(str(error["remedy"])))
 
 
 def _print_releases(found: list[Release], *, json: bool) -> None:

@@ -17,7 +17,7 @@ from anabranch.cli.terminal.output import ago, escape, note, print_json, print_l
 from anabranch.contract.answer import JsonValue
 from anabranch.contract.webhooks import Delivery, NewWebhook, Webhook
 from anabranch.errors import AnabranchError, Unavailable
-from anabranch.webhook_signature import verify_webhook
+from anabranch.webhook_signature import read_secret, verify_webhook
 
 __all__ = ["add", "deliveries", "list_webhooks", "listen", "remove", "replay", "rotate", "send_test"]
 
@@ -154,6 +154,10 @@ def listen(
     count: Annotated[int | None, typer.Option(min=1, help="Stop after so many messages.")] = None,
 ) -> None:
     """Receive webhooks on this machine, verify their signatures, and print each as a line of JSON."""
+    if secret and event:
+        raise UsageError("usage", "--event chooses for an endpoint that is added, and with --secret none is")
+    for one in secret or ():
+        read_secret(one)
     with _Receiver(port) as receiver, interrupt_on_signals():
         if secret:
             receiver.print_messages(secret, count)

@@ -12,6 +12,7 @@ from anabranch.canonical import Json, JsonObject, canonical, sha256
 from anabranch.engine.advancing.evaluator import plan
 from anabranch.engine.advancing.transitions import Facts, Needs, Started, Transition
 from anabranch.engine.model import JobState, NodeState
+from anabranch.enums import Scope
 from anabranch.errors import InputError
 from anabranch.storage.read_access import require_own_uploads
 from anabranch.workflows.definition import Workflow
@@ -32,7 +33,10 @@ class IdempotencyKey:
 
 @dataclass(frozen=True)
 class Order:
-    """A caller's request for a job, not checked yet."""
+    """A caller's request for a job, not checked yet.
+
+    `by` is who asks, and `by_scope` what that may do; a job without a scope may do what needs none.
+    """
 
     workflow_id: str
     parameters: Mapping[str, Json]
@@ -44,6 +48,7 @@ class Order:
     by: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     callbacks: tuple[JsonObject, ...] = ()
+    by_scope: Scope | None = None
 
     def named(self, keep: timedelta) -> IdempotencyKey | None:
         """Its idempotency key, if it has one, with the hash of the request.
@@ -62,8 +67,9 @@ class Order:
 class Submission:
     """A job to create; one that `begins` is started in the same commit, where that can be.
 
-    `parts` are the workflows that child jobs of it will run; `by` is who submits it, if it isn't another job. Its
-    `labels` are no part of its identity, nor are its `callbacks`, which only the store reads.
+    `parts` are the workflows that child jobs of it will run; `by` is who submits it, if it isn't another job, and
+    `by_scope` what that may do. Its `labels` are no part of its identity, nor are its `callbacks`, which only the store
+    reads.
     """
 
     workflow: Workflow
@@ -78,6 +84,7 @@ class Submission:
     by: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     callbacks: tuple[JsonObject, ...] = ()
+    by_scope: Scope | None = None
 
     @cached_property
     def parameters_text(self) -> str:

@@ -77,6 +77,7 @@ class Submitter:
                 by=order.by,
                 labels=order.labels,
                 callbacks=order.callbacks,
+                by_scope=order.by_scope,
             )
             .sound()
             .require_own_uploads()

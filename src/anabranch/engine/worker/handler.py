@@ -15,6 +15,7 @@ from anabranch.canonical import Json, JsonObject
 from anabranch.contract import workflows as contract
 from anabranch.contract.answer import build
 from anabranch.engine.entry_points import NO_VERSION
+from anabranch.engine.failure import spell_place
 from anabranch.engine.worker.context import Context
 from anabranch.engine.worker.previous_results import ResultFile
 from anabranch.errors import ContractViolationError, DefinitionError, Permanent, TaskError, Transient
@@ -151,7 +152,7 @@ def place_of(declared: Handler) -> str:
         function = function.call
     written = getattr(function.made, "execute", None) if isinstance(function, _Executed) else inspect.unwrap(function)
     code = getattr(written, "__code__", None)
-    return f"{code.co_filename}:{code.co_firstlineno} in {code.co_name}" if code else declared.name
+    return spell_place(code, code.co_firstlineno, str(getattr(written, "__module__", ""))) if code else declared.name
 
 
 def call_handler(declared: Handler, context: Context) -> Any:  # what the handler returns, checked by the caller

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from datetime import UTC
 
 from anabranch.canonical import JsonObject, encode
+from anabranch.codes import with_remedy
 from anabranch.platform.notifications.ports import DueDelivery
 from anabranch.webhook_signature import sign
 
@@ -21,6 +22,8 @@ def build_body(due: DueDelivery, base_url: str) -> bytes:
     said = own | due.data | own
     if isinstance(link := said.get("result_url"), str) and link.startswith("/"):
         said["result_url"] = base_url + link
+    if isinstance(error := said.get("error"), dict):
+        said["error"] = with_remedy(error, of_release=due.event.startswith("release."))
     if due.format == "standard":
         return encode(said).encode()
     event = {

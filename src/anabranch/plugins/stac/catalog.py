@@ -35,8 +35,8 @@ __all__ = [
 BATCH_ITEMS = 2_000
 
 
-class PartitionChanged(Exception):
-    """The partition can't take the items without a change, for which the whole catalog must be locked."""
+class CatalogNeeded(Exception):
+    """The partition must be changed, or items withdrawn, for which the whole catalog must be locked."""
 
 
 @dataclass(frozen=True)
@@ -189,7 +189,7 @@ def publish(
     given = (connection, collection, By(job_id, reason=reason), publications, attempt, expected)
     try:
         changed = _publish(*given, keep_same=keep_same, alone=False)
-    except PartitionChanged:
+    except CatalogNeeded:
         changed = _publish(*given, keep_same=keep_same, alone=True)
     return Published(collection, tuple(ids), tuple(changed))
 
@@ -214,18 +214,24 @@ def act(
     check_collection_id(collection)
     change: JsonObject = {"id": check_item_id(item), "number": number, "expected": expected}
     with publishing(connection, dry_run=dry_run):
-        found = _change_items(connection, collection, action, [change], by)
+        found = _act(connection, action, collection, change, by)
         _require_current(connection, by.job_id, attempt)
-        _show_extent(connection, found, found.shown or ())
-        if found.shown:
-            load_items(connection, collection, found.shown)
-            count_items(connection, collection, [item])
-        else:
-            run(connection, "delete_items", collection=collection, ids=[item])
     (made,) = found.made
     return Acted(
         collection, item, made["number"], made["action"], made["source"], made["shows"] if found.shown else None
     )
+
+
+def _act(connection: Work, action: ItemAct, collection: str, change: Mapping[str, Any], by: By) -> Change:
+    """Change what an item shows, in our own rows and in pgstac."""
+    found = _change_items(connection, collection, action, [change], by)
+    _show_extent(connection, found, found.shown or ())
+    if found.shown:
+        load_items(connection, collection, found.shown)
+        count_items(connection, collection, [change["id"]])
+    else:
+        run(connection, "delete_items", collection=collection, ids=[change["id"]])
+    return found
 
 
 def _publish(
@@ -248,12 +254,23 @@ def _publish(
         for batch in split(publications):
             changes.append(_record(connection, collection, by, batch, expected, keep_same=keep_same, alone=not fits))
             if len(changes) == 1 and fits and not fits_partition(connection, collection, times):
-                raise PartitionChanged
+                raise CatalogNeeded
             added += _show_items(connection, changes[-1], {each.id: each.document for each in batch})
         former = [item for change in changes for item in change.former]
         _show_extent(connection, replace(changes[-1], first=changes[0].first, former=former), added)
+        _withdraw_outdated(connection, by, alone=alone)
         _require_current(connection, by.job_id, attempt)
     return [made["id"] for change in changes for made in change.made]
+
+
+def _withdraw_outdated(connection: Work, by: By, *, alone: bool) -> None:
+    """Withdraw what the release still shows of another revision than the one that is published (P5)."""
+    outdated = run(connection, "find_outdated", job_id=by.job_id)
+    if outdated and not alone:
+        raise CatalogNeeded
+    for collection, item, revision in outdated:
+        reason = f"revision {revision} of the release does not have this item"
+        _act(connection, "withdraw", collection, {"id": item}, replace(by, reason=reason))
 
 
 def _show_items(

@@ -68,6 +68,10 @@ select c.id, c.document -> 'extent', i.document
 -- Which of the given items belong to other owners than that of the job.
 select app.find_foreign(%(collection)s, %(job_id)s, %(ids)s::text[])
 
+-- name: find_outdated
+-- The items that the release of a job shows of another revision, which its own does not have: collection, id, and its revision.
+select split_part(o.key, '/', 1), split_part(o.key, '/', 2), o.revision from app.find_outdated(%(job_id)s) o
+
 -- name: find_provenance
 -- The workflow and the parameters of a job, and the versions of the handlers that took part.
 select * from app.find_provenance(%(job_id)s)

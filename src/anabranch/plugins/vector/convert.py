@@ -61,11 +61,10 @@ def convert(
     ]
     for writer in done:
         writer.run(progress)
-    kept = [writer for writer in done if writer.has_rows] or done[:1]  # of empty ones, the report of one is the error
+    some = any(writer.has_rows for writer in done)  # where no layer has any, the report of the first is the error
     return Converted(
-        tables=tuple(table for writer in kept for table in writer.tables()),
-        reports=tuple(writer.report() for writer in kept),
-        empty=tuple(writer.name for writer in done if writer not in kept),
+        tables=tuple(table for writer in done for table in writer.tables()),
+        reports=tuple(writer.report(may_be_empty=some) for writer in done),
         software={name: version(name) for name in SOFTWARE},
     )
 
@@ -93,11 +92,6 @@ class _LayerWriter:
         self._written: dict[Family, WrittenRows] = {}
 
     @property
-    def name(self) -> str:
-        """The name of the layer."""
-        return self._layer.name
-
-    @property
     def has_rows(self) -> bool:
         """Whether any row was written."""
         return bool(self._written)
@@ -112,9 +106,9 @@ class _LayerWriter:
             progress(read, self._layer.features, self._layer.name)
         self._written = {family: writer.close() for family, writer in self._writers.items()}
 
-    def report(self) -> LayerReport:
-        """What happened to the rows; an error where none is left."""
-        return self._cleaner.report()
+    def report(self, *, may_be_empty: bool) -> LayerReport:
+        """What happened to the rows; an error where none is left, unless that may be."""
+        return self._cleaner.report(may_be_empty=may_be_empty)
 
     def tables(self) -> Iterator[CleanedTable]:
         """The tables, one for each family."""

@@ -109,7 +109,6 @@ def validate_and_clean(params: CleanParams, ctx: Context) -> Cleaned:
     warnings = (
         *plan.warnings,
         *(line for layer in converted.reports for line in (*layer.warnings, *_warn_of_dropped(layer))),
-        *(f"The layer {name} has no features, and was left out." for name in converted.empty),
     )
     report = Report(
         source=params.source,
@@ -129,8 +128,12 @@ def validate_and_clean(params: CleanParams, ctx: Context) -> Cleaned:
 
 
 def _warn_of_dropped(layer: LayerReport) -> Iterator[str]:
-    if count := layer.rows - layer.written:
-        reasons = ", ".join(f"{found.count:,} {why}" for why, found in layer.dropped.items())
+    reasons = ", ".join(f"{found.count:,} {why}" for why, found in layer.dropped.items())
+    if not layer.rows:
+        yield f"The layer {layer.layer} has no features, and was left out."
+    elif not layer.written:
+        yield f"The layer {layer.layer} was left out, because all of its {layer.rows:,} rows were dropped: {reasons}."
+    elif count := layer.rows - layer.written:
         yield f"{count:,} of {layer.rows:,} rows of the layer {layer.layer} were dropped: {reasons}."
 
 

@@ -9,7 +9,7 @@ from pydantic import Field
 from anabranch.strict_model import StrictModel
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     import numpy as np
     import numpy.typing as npt
@@ -187,7 +187,6 @@ class Converted(StrictModel):
 
     tables: tuple[CleanedTable, ...]
     reports: tuple[LayerReport, ...]
-    empty: tuple[str, ...] = Field(description="The names of layers that have no features.")
     software: dict[str, str]
 
 
@@ -219,11 +218,15 @@ class Notes:
 
 @dataclass(frozen=True)
 class SourceBatch:
-    """Some rows of a layer: their numbers in the source, attributes, and geometries as ISO WKB, or null."""
+    """Some rows of a layer: their numbers in the source, attributes, and geometries as ISO WKB, or null.
+
+    `unreadable` is what the file has by the places of rows whose geometries are null since no reader has them.
+    """
 
     rows: "Rows"
     attributes: "pa.RecordBatch"
     geometry: "pa.Array"
+    unreadable: "Mapping[int, str]" = field(default_factory=dict)
 
 
 class ReadBatches(Protocol):
@@ -238,8 +241,9 @@ class SourceLayer:
     """A layer of an opened file, before any row was read.
 
     `schema` are its attributes: their names are distinct, and JSON has Arrow's type for it. `crs` is the text of its
-    CRS as the file has it (WKT, or a code like EPSG:25832), `features` the number of its rows, if that is known, and
-    `changed` what reading itself changes in rows: it is complete when all batches are read.
+    CRS as the file has it (WKT, or a code like EPSG:25832), `no_crs` what to say where that is none, `features` the
+    number of its rows, if that is known, and `changed` what reading itself changes in rows: it is complete when all
+    batches are read.
     """
 
     name: str
@@ -248,6 +252,7 @@ class SourceLayer:
     crs: str | None
     read: ReadBatches
     crs_found: str = "file"
+    no_crs: str = "the layer has no CRS"
     features: int | None = None
     detected: dict[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()

@@ -6,7 +6,7 @@ from typing import Annotated
 from fastapi import Path as FromPath
 from fastapi import Query, Request
 
-from anabranch.drafts import Drafts
+from anabranch.releases.drafts import Drafts
 from anabranch.serving.caller import platform_of
 from anabranch.serving.objects import Remote
 from anabranch.serving.tiles.assets import Rasters

@@ -11,8 +11,8 @@ from rasterio.errors import RasterioError
 from rio_tiler.errors import PointOutsideBounds, RioTilerError, TileOutsideBounds
 from starlette.types import ASGIApp
 
-from anabranch.drafts import Drafts
 from anabranch.errors import AnabranchError, InputError, NotFound
+from anabranch.releases.drafts import Drafts
 from anabranch.serving.application import make_application
 from anabranch.serving.concurrency import ConcurrencyLimit
 from anabranch.serving.errors import Translate, raise_errors

@@ -21,7 +21,9 @@ from anabranch.engine.ports import TakenRight
 from anabranch.errors import NotFound
 from anabranch.platform.action_by import ALL_PLATFORMS, ActionBy
 
-__all__ = ["PostgresPlatforms", "SubmittedRelease", "correlate", "revoke"]
+__all__ = ["PostgresPlatforms", "ReleaseRow", "SubmittedRelease", "correlate", "revoke"]
+
+ReleaseRow = Mapping[str, Any]  # of app.release_details
 
 
 class Calls(Protocol):
@@ -58,7 +60,8 @@ class PostgresPlatforms:
 
     async def platforms(self, platform_filter: str, name: str | None = None) -> list[Platform]:
         """Platforms, or the one with this id."""
-        return [read(Platform, row) for row in await self._database.call("list_platforms", platform_filter, name)]
+        rows = await self._database.call("list_platforms", platform_filter, name)
+        return [read(Platform, {**row, "changed_at": row["changed_at"].isoformat()}) for row in rows]
 
     async def find(self, platform_filter: str, name: str) -> Platform:
         """The platform with this id, if it is visible."""
@@ -101,6 +104,12 @@ class PostgresPlatforms:
             "clear_release", by.platform_filter, release_id, clearance, by.actor, by.reason, by.correlation_id
         )
         return bool(row["clear_release"])
+
+    async def plan_rollback(
+        self, platform_filter: str, release_id: str, number: int | None
+    ) -> list[Mapping[str, Any]]:  # rows of app.plan_rollback
+        """What a rollback of a release would do, by item; nothing where there is no such revision."""
+        return [*await self._database.call("plan_rollback", platform_filter, release_id, number)]
 
     async def delete_asset(self, asset_id: str, deleted: bool, by: ActionBy) -> str:
         """Mark an asset as deleted, or restore it: a verdict."""

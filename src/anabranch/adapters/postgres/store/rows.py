@@ -93,6 +93,7 @@ def _submission(place: int, submission: Submission) -> str:
         "rerun": submission.rerun,
         "correlation_id": submission.correlation_id,
         "submitted_by": submission.by,
+        "submitter_scope": submission.by_scope,
     }
     if key := submission.key:
         given.update(key=key.text, request=key.request, keep=f"{key.keep.total_seconds()} s")

@@ -178,8 +178,13 @@ class PostgresWebhooks:
 
     async def replay_one(self, platform: str | None, delivery: int) -> DeliveryDetail:
         """Make a delivery due again that has ended; one that is pending stays as it is."""
-        await self._database.call("replay_deliveries", platform, delivery, None, None, None, 1)
-        return await self.delivery(platform, delivery)
+        again = await _value(self._database, "replay_deliveries", platform, delivery, None, None, None, 1)
+        found = await self.delivery(platform, delivery)
+        if not again and found.status != "pending":
+            raise Conflict(
+                "webhook.inactive", f"endpoint {found.endpoint_id} is not active: nothing is delivered to it"
+            )
+        return found
 
     async def replay(self, platform: str | None, wanted: DeliveryFilter, limit: int) -> list[int]:
         """Make dead letters due again; their ids."""

@@ -1,7 +1,8 @@
 -- Change what readers see of some items of a collection: publish, withdraw, restore or roll back, as
 -- app.act_on_publications says; no row where there is no such collection that the owner, or the platform of the job, may
--- write to. _alone: the whole catalog is locked, because pgstac makes or changes a partition for them. Items with `keep_same`, all of them or none, stay as they are where they
--- show the same content, whichever job made it. Returns the collection's document; whether these are its first items; the
+-- write to. _alone: the whole catalog is locked, because pgstac makes or changes a partition for them. Items with `keep_same`,
+-- all of them or none, stay as they are where they show the same content, whichever job made it; but each revision of a
+-- release publishes its own. Returns the collection's document; whether these are its first items; the
 -- publications that were made; the ids of the items that were as they are given already; the boxes and times of what the
 -- others showed before; and what these show now, where the caller does not know it.
 create function app.change_items(
@@ -27,7 +28,7 @@ begin
         return;
     end if;
     _first := not exists (select from app.catalog_items i where i.collection = _collection);
-    if (_items -> 0 -> 'keep_same')::boolean then
+    if (_items -> 0 -> 'keep_same')::boolean and not exists (select from app.find_revision(_job_id)) then
         _kept := app.keep_same(_collection, _items, _job_id);
         _items := (select coalesce(jsonb_agg(x.item), '[]')
                      from jsonb_array_elements(_items) x(item) where x.item ->> 'id' <> all(_kept));

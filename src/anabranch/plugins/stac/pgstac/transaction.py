@@ -11,7 +11,6 @@ import psycopg
 from psycopg import Connection
 from psycopg.types.json import Jsonb
 
-from anabranch.codes import find_code
 from anabranch.errors import AnabranchError, Conflict, Denied, InputError, NotFound, Transient, Unavailable
 from anabranch.sql_files import read_statements
 
@@ -39,6 +38,7 @@ REFUSALS: Mapping[str, tuple[type[AnabranchError], str]] = {
     "AN019": (NotFound, "catalog.no_collection"),
     "AN030": (Conflict, "publication.not_approved"),
     "AN031": (Conflict, "publication.release"),
+    "AN033": (Conflict, "publication.unapproved"),
     "2BP01": (Conflict, "publication.in_use"),  # somebody's own views use the view
 }
 Work = Connection[Any]  # with any row factory
@@ -77,9 +77,8 @@ def _translate(error: psycopg.Error, *, collapsed: bool) -> AnabranchError:
     said = error.diag.message_primary or str(error)
     if refusal := REFUSALS.get(error.sqlstate or ""):
         kind, code = refusal
-        known = find_code(code)
         what = f"{said}: {error.diag.message_detail}" if error.diag.message_detail else said
-        return kind(code, what, remedy=known.remedy if known else "")
+        return kind(code, what)
     # pgstac does not report that it could not get the lock to create a partition; the partition is just missing.
     if isinstance(error, LOCK_ERRORS) or (isinstance(error, MISSING_ERRORS) and PARTITION_PREFIX in said):
         return Transient(f"the catalog is in use: {said}", code="catalog.busy", remedy="The task is retried.")

@@ -1,6 +1,7 @@
 """Cleans the batches of a layer: geometries, then attributes, then a batch for each table (V1, V2)."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,7 +19,7 @@ from anabranch.plugins.vector.cleaning.rows import Rows
 from anabranch.plugins.vector.cleaning.types import ARROW_TYPES, find_type
 from anabranch.plugins.vector.cleaning.validity import repair
 from anabranch.plugins.vector.cleaning.values import Repairs, convert, unwrap
-from anabranch.plugins.vector.cleaning.wkb import name_kind, read_wkb
+from anabranch.plugins.vector.cleaning.wkb import describe_wkb, read_wkb
 from anabranch.plugins.vector.models import (
     CleanBatch,
     Column,
@@ -57,7 +58,7 @@ class Cleaner:
         self._has_z: bool | None = None if options.keep_z else False
         self._source = resolve_crs(layer, options)
         self._reprojection = Reprojection(self._source.crs or WGS84)
-        self._placement = Placement(self._reprojection, guessed=self._source.crs is None)
+        self._placement = Placement(self._reprojection, no_crs=None if self._source.crs else layer.no_crs)
         self._schema = pa.schema([(column.name, ARROW_TYPES[column.type]) for column in self.columns])
 
     def clean(self, batch: SourceBatch) -> Iterator[CleanBatch]:
@@ -79,8 +80,8 @@ class Cleaner:
                 self._written += len(found.rows)
                 yield found
 
-    def report(self) -> LayerReport:
-        """What was found, changed and dropped; an error if nothing is left, or if the CRS can't be right.
+    def report(self, *, may_be_empty: bool = False) -> LayerReport:
+        """What was found, changed and dropped; an error if the CRS can't be right, or if nothing is left.
 
         Rows written and dropped must be as many as the file has, where that is known without reading them (V1).
         """
@@ -88,7 +89,7 @@ class Cleaner:
         dropped, rows = self.dropped.counts(), self._written + self.dropped.total()
         if self._layer.features not in (None, rows):
             raise _lost(self._layer.name)
-        if not self._written:
+        if not self._written and not may_be_empty:
             raise _nothing_left(self._layer.name, {why: found.count for why, found in dropped.items()})
         crs = self._reprojection.report(self._source)
         return LayerReport(
@@ -114,9 +115,9 @@ class Cleaner:
         rows = Rows(batch.rows, geometry, self.dropped)
         rows.change(closed, "rings_closed")
         null = batch.geometry.is_null().to_numpy(zero_copy_only=False)
-        left = rows.drop(null, "null_geometry")
-        missing = shapely.is_missing(geometry)[left]
-        rows.drop(missing, "unreadable_geometry", lambda place: name_kind(batch.geometry[rows.places[place]].as_py()))
+        null[list(batch.unreadable)] = False
+        rows.drop(null, "null_geometry")
+        rows.drop(shapely.is_missing(rows.geometry), "unreadable_geometry", partial(_describe, batch, rows.places))
         shapes.drop_empty(rows)
         shapes.check_vertices(rows, self._max_vertices)
         shapes.flatten(rows)
@@ -159,6 +160,12 @@ class Cleaner:
         if renamed:
             more = f" and {len(renamed) - MAX_NAMED_COLUMNS} more" if len(renamed) > MAX_NAMED_COLUMNS else ""
             yield f"Columns were renamed: {', '.join(renamed[:MAX_NAMED_COLUMNS])}{more}."
+
+
+def _describe(batch: SourceBatch, places: "npt.NDArray[np.int64]", place: int) -> str:
+    """What a geometry is that can't be read."""
+    at = int(places[place])
+    return batch.unreadable.get(at) or describe_wkb(batch.geometry[at].as_py())
 
 
 def _plan_columns(schema: pa.Schema, limit: int) -> tuple[Column, ...]:

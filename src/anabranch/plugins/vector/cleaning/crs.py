@@ -55,10 +55,10 @@ def resolve_crs(layer: SourceLayer, options: ReadOptions) -> SourceCrs:
     return SourceCrs(None, "values")
 
 
-def missing_crs(why: str) -> Permanent:
+def missing_crs(what: str, why: str) -> Permanent:
     """The error of a layer without a CRS, whose values don't show one either."""
     return Permanent(
-        f"the layer has no CRS, and {why}, so that its values don't show that they are degrees",
+        f"{what}, and {why}, so that its values don't show that they are degrees",
         code="vector.crs_missing",
         remedy="Set `crs` to the CRS of its coordinates, like EPSG:25832.",
     )

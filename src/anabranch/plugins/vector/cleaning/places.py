@@ -31,12 +31,12 @@ SWAPPED_SHARE = 0.9
 class Placement:
     """Places the rows of a layer on the globe, and judges at its end whether its CRS can be right.
 
-    `guessed` is whether the layer has no CRS, so that its values must show that they are degrees.
+    `no_crs` says that the layer has no CRS, if so: its values must show that they are degrees.
     """
 
-    def __init__(self, reprojection: Reprojection, *, guessed: bool) -> None:
+    def __init__(self, reprojection: Reprojection, *, no_crs: str | None) -> None:
         self._reprojection = reprojection
-        self._guessed = guessed
+        self._no_crs = no_crs
         self._has_fractions = False
         self._rows = self._outside = self._fit_swapped = self._elsewhere = self._across_zero = 0
 
@@ -44,8 +44,8 @@ class Placement:
         """Reproject rows, drop those that are not on the globe, and cut those that cross the antimeridian."""
         source, index = _read_coordinates(rows)
         self._rows += len(rows)
-        if self._guessed and len(rows):
-            self._check_guess(source)
+        if self._no_crs and len(rows):
+            self._check_guess(source, self._no_crs)
         degrees = self._reprojection.to_degrees(source[:, :2])
         self._look_for_swapped(source, degrees, index)
         degrees, index = self._drop_outside(rows, source, degrees, index)
@@ -62,16 +62,16 @@ class Placement:
         if not ((lons <= ANTIMERIDIAN).all() and (lats <= POLE).all()):
             return None
         self._rows += len(points)
-        if self._guessed:
-            self._check_guess(points.xy)
+        if self._no_crs:
+            self._check_guess(points.xy, self._no_crs)
         self._look_for_swapped(points.xy, degrees, np.arange(len(points)))
         self._reprojection.remember(degrees)
         return PlainPoints(degrees)
 
     def judge(self) -> list[str]:
         """Warnings of the layer; an error if it can't be where its CRS says."""
-        if self._guessed and self._rows and not self._has_fractions:
-            raise missing_crs("all of its coordinates are integers")
+        if self._no_crs and self._rows and not self._has_fractions:
+            raise missing_crs(self._no_crs, "all of its coordinates are integers")
         if self._elsewhere > MOST_ROWS_SHARE * self._rows or self._is_swapped():
             raise Permanent(
                 f"x and y are swapped: with its first coordinate as y, the layer is where {self._crs_name} is used; "
@@ -103,10 +103,10 @@ class Placement:
     def _is_swapped(self) -> bool:
         return self._outside > MOST_ROWS_SHARE * self._rows and self._fit_swapped >= SWAPPED_SHARE * self._outside
 
-    def _check_guess(self, source: "Floats") -> None:
+    def _check_guess(self, source: "Floats", no_crs: str) -> None:
         (west, south), (east, north) = source[:, :2].min(axis=0).tolist(), source[:, :2].max(axis=0).tolist()
         if max(-west, east) > ANTIMERIDIAN or max(-south, north) > POLE:
-            raise missing_crs(f"its coordinates go from {west:.12g} {south:.12g} to {east:.12g} {north:.12g}")
+            raise missing_crs(no_crs, f"its coordinates go from {west:.12g} {south:.12g} to {east:.12g} {north:.12g}")
         self._has_fractions = self._has_fractions or bool((source[:, :2] % 1 != 0).any())
 
     def _look_for_swapped(self, source: "Floats", degrees: "Floats", index: "Integers") -> None:
@@ -192,7 +192,8 @@ class Placement:
         if not projected:
             moved = ~np.isclose(_measure(drawn[changed]), _measure(rows.geometry[changed]))
             self._across_zero += int((moved & (shapely.bounds(drawn[changed])[:, 0] >= 0)).sum())
-        rows.change(changed, "antimeridian", lambda place: _describe_cut(drawn[place], rows.geometry[place]))
+        cut_ones = rows.geometry.copy()
+        rows.change(changed, "antimeridian", lambda place: _describe_cut(drawn[place], cut_ones[place]))
 
 
 def _read_coordinates(rows: Rows) -> tuple["Floats", "Integers"]:

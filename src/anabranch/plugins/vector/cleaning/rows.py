@@ -28,7 +28,7 @@ class Rows:
         self.places = np.arange(len(numbers))
         self.geometry = geometry
         self._dropped = dropped
-        self._changes: list[tuple[str, Numbers, list[str]]] = []
+        self._changes: list[tuple[str, Numbers, Numbers, Describe | None]] = []
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -36,26 +36,29 @@ class Rows:
     def drop(self, mask: "Mask", why: str, describe: Describe | None = None) -> "Mask":
         """Drop and note rows; which are left of those before. `describe` says more of the row at a place."""
         if mask.any():
-            self._dropped.add(why, self.numbers[mask], _sample(mask, describe))
+            self._dropped.add(why, self.numbers[mask], _sample(np.flatnonzero(mask), describe))
             self.numbers, self.places, self.geometry = self.numbers[~mask], self.places[~mask], self.geometry[~mask]
         return ~mask
 
     def change(self, mask: "Mask", what: str, describe: Describe | None = None) -> None:
-        """Note that rows were changed; those that are dropped later don't count."""
+        """Note that rows were changed; those that are dropped later don't count.
+
+        `describe` says more of the row at a place; it is called when all steps are done.
+        """
         if mask.any():
-            self._changes.append((what, self.numbers[mask], _sample(mask, describe)))
+            self._changes.append((what, self.numbers[mask], np.flatnonzero(mask), describe))
 
     def were_changed(self, *whats: str) -> "Mask":
         """Which rows were changed in one of these ways."""
-        found = [numbers for what, numbers, _ in self._changes if what in whats]
+        found = [numbers for what, numbers, _, _ in self._changes if what in whats]
         return np.isin(self.numbers, np.concatenate(found)) if found else np.zeros(len(self), bool)
 
     def note_changes(self, changed: Notes) -> None:
         """Note the changes of the rows that are left."""
-        for what, numbers, details in self._changes:
+        for what, numbers, places, describe in self._changes:
             left = np.isin(numbers, self.numbers)
-            changed.add(what, numbers[left], [text for text, kept in zip(details, left, strict=False) if kept])
+            changed.add(what, numbers[left], _sample(places[left], describe))
 
 
-def _sample(mask: "Mask", describe: Describe | None) -> list[str]:
-    return [describe(int(place)) for place in np.flatnonzero(mask)[:MAX_SAMPLES]] if describe else []
+def _sample(places: "Numbers", describe: Describe | None) -> list[str]:
+    return [describe(int(place)) for place in places[:MAX_SAMPLES]] if describe else []

@@ -57,7 +57,8 @@ def flatten(rows: Rows) -> None:
         rows.geometry[place] = collect(rows.geometry[place], dimensions.max(initial=0))
         lost[place] = np.ptp(dimensions) > 0 if len(dimensions) else False
     rows.change(collections & ~lost, "collection_flattened")
-    rows.change(lost, "collection_parts_lost", lambda place: f"kept: {rows.geometry[place].geom_type}")
+    kept = rows.geometry.copy()
+    rows.change(lost, "collection_parts_lost", lambda place: f"kept: {kept[place].geom_type}")
 
 
 def collect(geometry: shapely.Geometry, dimension: int) -> shapely.Geometry:

@@ -22,7 +22,7 @@ def repair(rows: Rows) -> None:
         return
     before = rows.geometry.copy()
     rows.geometry[invalid] = _keep_dimension(_make_valid(before[invalid]), shapely.get_dimensions(before[invalid]))
-    after = rows.geometry
+    after = rows.geometry.copy()
     rows.change(invalid, "repaired", lambda place: _describe(before[place], after[place]))
     lost = invalid & shapely.is_empty(after)
     rows.drop(lost, "nothing_left_of_invalid", lambda place: str(shapely.is_valid_reason(before[place])))

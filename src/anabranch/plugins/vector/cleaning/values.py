@@ -118,6 +118,7 @@ def _repair_time(array: pa.Array, column: str, repairs: Repairs) -> pa.Array:
     unit = _UNITS[array.type.unit]
     ticks = array.cast(pa.int32() if unit <= _UNITS["ms"] else pa.int64())
     ticks = _null_outside(ticks, 0, DAY_SECONDS * unit - 1, column, repairs)
+    _note_nanoseconds(ticks, unit, column, repairs)
     return ticks.cast(array.type).cast(pa.time64("us"), safe=False)
 
 
@@ -126,7 +127,16 @@ def _repair_timestamp(array: pa.Array, column: str, repairs: Repairs) -> pa.Arra
     first, last = FIRST_DAY * DAY_SECONDS * second, ((LAST_DAY + 1) * DAY_SECONDS) * second - 1
     int64 = np.iinfo(np.int64)
     ticks = _null_outside(array.cast(pa.int64()), max(first, int64.min), min(last, int64.max), column, repairs)
+    _note_nanoseconds(ticks, second, column, repairs)
     return ticks.cast(array.type).cast(pa.timestamp("us", "UTC" if array.type.tz else None), safe=False)
+
+
+def _note_nanoseconds(ticks: pa.Array, unit: int, column: str, repairs: Repairs) -> None:
+    """Note times of which PostgreSQL, which has microseconds, loses digits."""
+    if unit == _UNITS["ns"]:
+        rest = np.remainder(ticks.fill_null(0).to_numpy(zero_copy_only=False), _UNITS["ns"] // _UNITS["us"])
+        if rest.any():
+            repairs.add("nanoseconds_cut", pa.array(rest != 0), column)
 
 
 def _null_outside(ticks: pa.Array, first: int, last: int, column: str, repairs: Repairs) -> pa.Array:

@@ -15,9 +15,10 @@ if TYPE_CHECKING:
 
     from anabranch.plugins.vector.models import Geometries
 
-__all__ = ["name_kind", "parse_wkb", "read_wkb"]
+__all__ = ["describe_wkb", "parse_wkb", "read_wkb"]
 
 HEADER_BYTES = 9
+SHOWN_BYTES = 20
 _UNREADABLE = {
     8: "CircularString", 9: "CompoundCurve", 10: "CurvePolygon", 11: "MultiCurve", 12: "MultiSurface", 13: "Curve",
     14: "Surface", 15: "PolyhedralSurface", 16: "TIN", 17: "Triangle",
@@ -45,12 +46,10 @@ def parse_wkb(column: "pa.Array", on_invalid: str = "ignore") -> "Geometries":
     return _parse(wkb, on_invalid)
 
 
-def name_kind(wkb: bytes) -> str:
-    """The name of a kind of geometry that GEOS can't read; empty for others."""
-    if len(wkb) < HEADER_BYTES:
-        return ""
-    (code,) = struct.unpack_from("<I" if wkb[0] else ">I", wkb, 1)
-    return _UNREADABLE.get(code % 0x10000 % 1000, "")
+def describe_wkb(wkb: bytes) -> str:
+    """What a geometry is that GEOS can't read: the name of its kind, or its first bytes."""
+    (code,) = struct.unpack_from("<I" if wkb[0] else ">I", wkb, 1) if len(wkb) >= HEADER_BYTES else (0,)
+    return _UNREADABLE.get(code % 0x10000 % 1000) or f"{len(wkb):,} bytes: {wkb[:SHOWN_BYTES].hex(' ')}"
 
 
 def _parse(wkb: "npt.NDArray[np.object_]", on_invalid: str) -> "Geometries":

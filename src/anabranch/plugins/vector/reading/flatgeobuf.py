@@ -7,6 +7,7 @@ from anabranch.errors import Permanent
 from anabranch.plugins.vector.models import ReadOptions, SourceLayer
 from anabranch.plugins.vector.reading.choose import choose_layers
 from anabranch.plugins.vector.reading.ogr import OgrFile, count_features, list_layers, open_layer
+from anabranch.plugins.vector.reading.time_texts import TimeTexts
 from anabranch.plugins.vector.settings import VectorSettings
 
 __all__ = ["open_flatgeobuf"]
@@ -17,7 +18,7 @@ SIZE = struct.Struct("<I")  # before the header, and before each feature
 
 def open_flatgeobuf(path: Path, options: ReadOptions, settings: VectorSettings) -> tuple[SourceLayer, ...]:
     """The layer of a FlatGeobuf file."""
-    file = OgrFile(path, path.name, "FlatGeobuf", settings)
+    file = OgrFile(path, path.name, "FlatGeobuf", settings, parse=TimeTexts)
     layers = [(name, True) for name, _ in list_layers(file)]  # none, where its header is damaged
     (name,), _ = choose_layers(path.name, layers, options.layer, settings)
     return (open_layer(file, name, rows=count_features(file) or _count_rows(path)),)

@@ -1,23 +1,18 @@
 """GeoPackages: which layers they have is read from their own tables, before GDAL opens them."""
 
-import sqlite3
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from urllib.parse import quote
 
 from anabranch.errors import Permanent
 from anabranch.plugins.vector.models import ReadOptions, SourceLayer
 from anabranch.plugins.vector.reading.choose import choose_layers
+from anabranch.plugins.vector.reading.geopackage_columns import STATEMENTS, StoredColumns, open_database, quote_name
 from anabranch.plugins.vector.reading.ogr import OgrFile, count_features, open_layer
 from anabranch.plugins.vector.settings import VectorSettings
 from anabranch.redaction import show_text
-from anabranch.sql_files import read_statements
 
 __all__ = ["open_geopackage"]
 
-STATEMENTS = read_statements(Path(__file__).with_name("geopackage.sql"))
 PLACEHOLDER = "ogr_empty_table"  # GDAL wrote it once where there are attributes only, and never reads it
 WAL_VERSIONS = slice(18, 20)  # of the file's header: 2 where it was written with a write-ahead log
 _WAL = (
@@ -45,27 +40,23 @@ def open_geopackage(path: Path, options: ReadOptions, settings: VectorSettings) 
     with path.open("rb") as head:
         notices = (*notices, *((_WAL,) if 2 in head.read(20)[WAL_VERSIONS] else ()))
     views = {layer.name for layer in held if layer.is_view}
-    return tuple(
-        open_layer(
-            file,
-            name,
-            name,
-            rows=count_features(file, name, force=True) if name in views else _count_rows(path, name),
-            notices=notices if not place else (),
-        )
-        for place, name in enumerate(chosen)
-    )
+    layers_found = []
+    for place, name in enumerate(chosen):
+        columns = StoredColumns(path, name, name in views)
+        rows = count_features(file, name, force=True) if name in views else _count_rows(path, name)
+        table = replace(file, own=columns, find_unreadable=columns.find_unreadable)
+        layers_found.append(open_layer(table, name, name, rows=rows, notices=notices if not place else ()))
+    return tuple(layers_found)
 
 
 def _count_rows(path: Path, table: str) -> int:
     """How many rows a table has: GDAL ends without a word at a page that it can't read, which is an error here."""
-    quoted = table.replace('"', '""')
-    with _open(path) as database:
-        return int(database.execute(STATEMENTS["count_rows"].format(table=f'"{quoted}"')).fetchone()[0])
+    with open_database(path) as database:
+        return int(database.execute(STATEMENTS["count_rows"].format(table=quote_name(table))).fetchone()[0])
 
 
 def _list_layers(path: Path) -> list[_Layer]:
-    with _open(path) as database:
+    with open_database(path) as database:
         if not database.execute(STATEMENTS["find_contents"]).fetchone()[0]:
             raise Permanent(
                 f"{path.name} is a SQLite database, but not a GeoPackage: it has no table gpkg_contents",
@@ -91,16 +82,3 @@ def _check_table(file: str, name: str, held: str, definition: str) -> None:
         code="vector.geopackage",
         remedy=f"Write the file again: `ogr2ogr out.gpkg {file}`.",
     )
-
-
-@contextmanager
-def _open(path: Path) -> Iterator[sqlite3.Connection]:
-    try:
-        with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro&immutable=1", uri=True)) as database:
-            yield database
-    except (sqlite3.Error, UnicodeDecodeError) as error:
-        raise Permanent(
-            f"{path.name} can't be read as GeoPackage: {error}",
-            code="vector.damaged",
-            remedy="Upload it again; open it elsewhere to check that it is complete.",
-        ) from error

@@ -12,3 +12,53 @@ order by contents.rowid;
 -- name: count_rows
 -- How many rows a table has, by its own pages: those of an index may have others.
 select count(*) from {table} not indexed;
+
+-- name: list_columns
+-- The columns of a table or view, and whether each is its key.
+select name, type = 'INTEGER' and pk = 1 from pragma_table_info(:table)
+where lower(name) not in (select lower(column_name) from gpkg_geometry_columns where lower(table_name) = lower(:table));
+
+-- name: look_at_columns
+-- Facts of columns, each by an expression, in one pass.
+select {facts} from {table} not indexed;
+
+-- name: look_at_view
+-- The same of a view.
+select {facts} from {table};
+
+-- name: odd_integer
+max({column} <> ({column} | 0) or {column} not between {least} and {most})
+
+-- name: odd_number
+max({column}) > {most} or min({column}) < -{most}
+
+-- name: odd_date
+max(date({column}) is not {column})
+
+-- name: odd_time
+max(strftime('%Y-%m-%dT%H:%M:%S', {column}) is not substr({column}, 1, 19))
+
+-- name: facts_of_column
+count({column}), sum(typeof({column}) in ('text', 'blob')), sum(typeof({column}) = 'real'),
+min({column}) filter (where typeof({column}) = 'integer'), max({column}) filter (where typeof({column}) = 'integer')
+
+-- name: read_column
+-- The values of a column.
+select {column} from {table} where {column} is not null;
+
+-- name: read_columns
+-- The values of columns in the order of rows, with the key of each row.
+select {columns} from {table} not indexed order by rowid;
+
+-- name: read_view
+-- All columns of a view: any other list might come in another order.
+select * from {table};
+
+-- name: find_geometry
+-- The column with the geometries of a table.
+select column_name from gpkg_geometry_columns where lower(table_name) = lower(?);
+
+-- name: read_geometries
+-- The first bytes of values in the geometry column of some rows.
+select rowid, substr({column}, 1, 20), length({column}) from {table}
+where rowid in (select value from json_each(?)) and typeof({column}) in ('text', 'blob');

@@ -1,7 +1,7 @@
 """Reads layers through GDAL (pyogrio) as Arrow record batches."""
 
 import warnings
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +19,7 @@ from anabranch.plugins.vector.models import Notes, ReadBatches, SourceBatch, Sou
 from anabranch.plugins.vector.reading.batches import check_count, name_apart, slice_batch
 from anabranch.plugins.vector.reading.curves import simplify_types
 from anabranch.plugins.vector.reading.drivers import ALLOWED, gdal_options
-from anabranch.plugins.vector.reading.json.columns import OwnColumns
+from anabranch.plugins.vector.reading.own_values import FindUnreadable, OwnValues, ReadColumns
 from anabranch.plugins.vector.settings import VectorSettings
 
 if TYPE_CHECKING:
@@ -51,7 +51,10 @@ class OgrFile:
     options: Mapping[str, str] = field(default_factory=dict)
     has_keys: bool = False  # the number of a row is a value of the file, under the name that it has there
     id_column: str | None = None  # so it is, and how it is called
-    own: OwnColumns | None = None  # columns whose values GDAL would change
+    data: bytes | None = None  # what GDAL reads instead of the file
+    own: OwnValues | None = None  # columns whose values GDAL would change
+    find_unreadable: FindUnreadable | None = None  # geometries that the file has where GDAL has none
+    parse: Callable[[ReadColumns], OwnValues] | None = None  # what parses times, which GDAL then gives as texts
 
 
 def check_drivers(allowed: frozenset[str] = ALLOWED) -> None:
@@ -107,6 +110,7 @@ def open_layer(
     *,
     crs: str | None = None,
     crs_found: str = "file",
+    no_crs: str = SourceLayer.no_crs,
     rows: int | None = None,
     left_out: Mapping[str, Sequence[int]] | None = None,
     detected: dict[str, str] | None = None,
@@ -126,6 +130,7 @@ def open_layer(
         crs=reader.crs if crs is None else crs or None,
         read=reader,
         crs_found=crs_found,
+        no_crs=no_crs,
         features=rows,
         detected=detected or {},
         warnings=notices,
@@ -177,7 +182,9 @@ class _Reader(ReadBatches):
             self._meta, self._source = next(stream)
         self.crs: str | None = self._meta["crs"]
         self._kept = self._choose_columns()
-        self._own = file.own.find_types([self._source.field(place) for place in self._kept]) if file.own else {}
+        self._values = file.own or (file.parse(self._read_columns) if file.parse else None)
+        given = [self._source.field(place) for place in self._kept]
+        self._own = self._values.find_types(given) if self._values else {}
         self.schema, self._places = self._make_schema()
         # KML and GML are read whole or in passes: many open layers would be many copies.
         self._stream: Iterator[pa.RecordBatch] | None = stream if layer == 0 else None
@@ -191,7 +198,7 @@ class _Reader(ReadBatches):
             with _reported(self._file):
                 next(stream)
         numbers = _Numbers(self._left_out)
-        take = self._file.own.open(self._own) if self._file.own and self._own else None
+        take = self._values.open(self._own, self._changed) if self._values and self._own else None
         for reason, rows in self._left_out.items():
             dropped.add(reason, list(rows))
         while True:
@@ -200,18 +207,28 @@ class _Reader(ReadBatches):
             if batch is None:
                 break
             for part in slice_batch(batch, max_rows):
-                yield self._convert(part, numbers.take(len(part)), take(len(part)) if take else {})
+                taken = numbers.take(len(part))
+                yield self._convert(part, taken, take(part, taken) if take else {})
         check_count(self._file.name, self._rows, numbers.done)
 
-    def _open(self) -> Generator[Any, None, None]:
+    def _read_columns(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """The batches of some columns."""
+        with _reported(self._file):
+            stream = self._open(columns=list(names), read_geometry=False)
+            next(stream)
+            yield from stream
+
+    def _open(self, **wishes: Any) -> Generator[Any, None, None]:  # as GDAL's and pyogrio's options are
         file = self._file
         with open_arrow(
-            file.path,
+            file.data or file.path,
             layer=self._layer,
             encoding=file.encoding,
             return_fids=True,
             batch_size=file.settings.vector_batch_rows,
             use_pyarrow=True,
+            datetime_as_string=file.parse is not None,
+            **wishes,
             **file.options,
         ) as (meta, reader):
             yield meta, reader.schema
@@ -247,8 +264,11 @@ class _Reader(ReadBatches):
 
     def _convert(self, batch: pa.RecordBatch, rows: "Rows", own: Mapping[str, pa.Array]) -> SourceBatch:
         columns = [own[place] if isinstance(place, str) else batch.column(place) for place in self._places]
-        geometry = simplify_types(batch.column(batch.num_columns - 1), rows, self._changed)
-        return SourceBatch(rows, pa.RecordBatch.from_arrays(columns, schema=self.schema), geometry)
+        attributes = pa.RecordBatch.from_arrays(columns, schema=self.schema)
+        given = batch.column(batch.num_columns - 1)
+        find = self._file.find_unreadable if given.null_count else None
+        unreadable = find(batch, rows, np.flatnonzero(given.is_null())) if find else {}
+        return SourceBatch(rows, attributes, simplify_types(given, rows, self._changed), unreadable)
 
 
 class _Numbers:

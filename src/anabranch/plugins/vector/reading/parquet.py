@@ -57,7 +57,8 @@ class _ParquetFile:
     path: Path
     geo: _Geo
     schema: pa.Schema
-    kept: list[str]
+    names: list[str]  # of columns, as the file has them
+    kept: list[int]  # the places of attributes among the columns that are read
     bytes_per_row: float
     repeated: list[str]  # columns of text or bytes whose values are stored once, and may be repeated by each row
 
@@ -92,14 +93,18 @@ def _inspect(path: Path, settings: VectorSettings) -> tuple[_ParquetFile, int]:
         geo = _read_geo(path.name, metadata.metadata or {})
         schema = source.schema_arrow
         left_out = set(geo.columns) | _coverings(geo)
-        kept = [name for name in schema.names if name not in left_out]
+        names = [name for name in schema.names if name not in left_out or name == geo.primary_column]
+        # Columns come in the order in which they are asked for, those of one name together.
+        order = sorted(range(len(names)), key=lambda place: names.index(names[place]))
+        kept = [order.index(place) for place, name in enumerate(names) if name not in left_out]
         _check(path.name, schema, geo, len(kept), settings)
         size = sum(metadata.row_group(place).total_byte_size for place in range(metadata.num_row_groups))
-        fields = [schema.field(name) for name in kept]
-        named = [field.with_name(name) for name, field in zip(name_apart(kept), fields, strict=True)]
+        fields = [field for field in schema if field.name not in left_out]
+        apart = name_apart([field.name for field in fields])
+        named = [field.with_name(name) for name, field in zip(apart, fields, strict=True)]
         rows = metadata.num_rows
-        repeated = [name for name in (*kept, geo.primary_column) if _is_repeated(metadata, schema, name)]
-    return _ParquetFile(path, geo, pa.schema(named), kept, size / max(1, rows), repeated), rows
+        repeated = [name for name in names if names.count(name) == 1 and _is_repeated(metadata, schema, name)]
+    return _ParquetFile(path, geo, pa.schema(named), names, kept, size / max(1, rows), repeated), rows
 
 
 def _is_repeated(metadata: parquet.FileMetaData, schema: pa.Schema, name: str) -> bool:
@@ -121,9 +126,9 @@ def _is_mostly_dictionary(group: parquet.ColumnChunkMetaData) -> bool:
 def _check(name: str, schema: pa.Schema, geo: _Geo, columns: int, settings: VectorSettings) -> None:
     if geo.primary_column not in schema.names or geo.primary_column not in geo.columns:
         raise _no_geometry(name, f"its primary column {show_text(geo.primary_column)!r} is not there")
-    if len(set(schema.names)) < len(schema.names):
+    if schema.names.count(geo.primary_column) > 1:
         raise Permanent(
-            f"{name} has two columns of one name",
+            f"{name} has two columns with the name of its geometries, {show_text(geo.primary_column)!r}",
             code="vector.damaged",
             remedy="Rename one of them, and write the file again.",
         )
@@ -221,12 +226,12 @@ class _Reader(ReadBatches):
         encoding = geo.columns[geo.primary_column].encoding
         with _Opened(self._file.path, self._file.repeated) as source:
             batches = source.iter_batches(
-                min(max_rows, self._most), columns=[*self._file.kept, geo.primary_column], use_threads=False
+                min(max_rows, self._most), columns=list(dict.fromkeys(self._file.names)), use_threads=False
             )
             for batch in (part for whole in batches for part in _split(whole, self._bytes)):
                 rows = np.arange(done + 1, done + 1 + len(batch), dtype=np.int64)
                 geometry = _as_wkb(_decode(batch.column(geo.primary_column)), encoding)
-                columns = [_decode(batch.column(name)) for name in self._file.kept]
+                columns = [_decode(batch.column(place)) for place in self._file.kept]
                 attributes = pa.RecordBatch.from_arrays(columns, schema=self._file.schema)
                 yield SourceBatch(rows, attributes, simplify_types(geometry, rows, self._changed))
                 done += len(batch)

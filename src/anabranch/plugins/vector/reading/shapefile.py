@@ -10,6 +10,7 @@ from anabranch.errors import Permanent
 from anabranch.plugins.vector.models import ReadOptions, SourceLayer
 from anabranch.plugins.vector.reading.archive import Shapefile
 from anabranch.plugins.vector.reading.choose import choose_layers
+from anabranch.plugins.vector.reading.dbf_columns import DbfColumns
 from anabranch.plugins.vector.reading.encodings import check_encoding, detect_encoding, gdal_name
 from anabranch.plugins.vector.reading.ogr import OgrFile, count_features, open_layer
 from anabranch.plugins.vector.settings import VectorSettings
@@ -60,6 +61,7 @@ def _open(archive: str, shapefile: Shapefile, options: ReadOptions, settings: Ve
         settings,
         encoding=gdal_name(encoding),
         options={"ADJUST_TYPE": "YES"},  # whole numbers of 19 digits are read as such where they fit
+        own=DbfColumns(shapefile.parts[".dbf"], encoding),
     )
     notices = () if ".shx" in shapefile.parts else (_rebuild_index(file, shapefile.name),)
     shapes = (file.path.with_suffix(".shx").stat().st_size - SHAPE_HEADER) // INDEX_ENTRY

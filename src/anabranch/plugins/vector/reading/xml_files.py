@@ -1,12 +1,16 @@
 """KML and GML: scanned by us, then read by GDAL."""
 
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from anabranch.errors import Permanent
 from anabranch.plugins.vector.models import ReadOptions, SourceLayer
 from anabranch.plugins.vector.reading.choose import choose_layers
 from anabranch.plugins.vector.reading.json.scan import require_readable_whole
+from anabranch.plugins.vector.reading.kml_values import KmlValues, declare_texts
 from anabranch.plugins.vector.reading.ogr import OgrFile, count_features, list_indexed_layers, list_layers, open_layer
+from anabranch.plugins.vector.reading.time_texts import TimeTexts
 from anabranch.plugins.vector.reading.xml_scan import XmlFacts, scan_xml
 from anabranch.plugins.vector.settings import VectorSettings
 
@@ -29,7 +33,9 @@ def open_kml(path: Path, options: ReadOptions, settings: VectorSettings) -> tupl
             remedy="Send a KML file with placemarks; ground overlays are pictures, and links are not followed.",
         )
     file = OgrFile(path, path.name, "KML", settings)
-    counts = {name: count_features(file, name) for name, has_geometry in list_layers(file) if has_geometry}
+    held = list_layers(file)
+    counts = {name: count_features(file, name) for name, has_geometry in held if has_geometry}
+    places = {name: number for number, (name, _) in enumerate(held)}
     if (found := sum(counts.values())) != placemarks:
         raise Permanent(
             f"{path.name} has {placemarks:,} placemarks, and {found:,} of them can be read",
@@ -38,12 +44,14 @@ def open_kml(path: Path, options: ReadOptions, settings: VectorSettings) -> tupl
         )
     layers = [(name, True) for name, count in counts.items() if count]
     chosen, notices = choose_layers(path.name, layers, options.layer, settings)
+    text, declared = declare_texts(path.read_bytes())
+    file = replace(file, data=text if declared else None, parse=partial(KmlValues, declared))
     notices = (*notices, *((_LINKS,) if facts.names["NetworkLink"] else ()))
     return tuple(
         open_layer(
             file,
             name,
-            name,
+            places[name],  # a document without a name has that of the file, which GDAL does not know here
             crs=KML_CRS,
             crs_found="format",
             rows=counts[name],
@@ -62,7 +70,8 @@ def _what_else(facts: XmlFacts) -> str:
 def open_gml(path: Path, options: ReadOptions, settings: VectorSettings) -> tuple[SourceLayer, ...]:
     """The layers of a GML file: its types of features; no schema beside it or on the network is read."""
     facts = scan_xml(path)
-    file = OgrFile(path, path.name, "GML", settings, options={"WRITE_GFS": "NO", "DOWNLOAD_SCHEMA": "NO"})
+    options_of_gml = {"WRITE_GFS": "NO", "DOWNLOAD_SCHEMA": "NO"}
+    file = OgrFile(path, path.name, "GML", settings, options=options_of_gml, parse=TimeTexts)
     layers = list_indexed_layers(file)
     chosen, notices = choose_layers(path.name, layers, options.layer, settings)
     return tuple(

@@ -66,7 +66,7 @@ def may_publish(ctx: Context, collection: str, item: str) -> bool:
 def require_own_name(ctx: Context, name: str, collection: str, item: str) -> None:
     """Refuse the name of another layer, or of a user's table, before any work; publishing refuses it, too."""
     with ctx.catalog() as connection:
-        ((holder,),) = run(connection, "find_name_holder", name=name, key=f"{collection}/{item}")
+        ((holder,),) = run(connection, "find_name_holder", job_id=ctx.job_id, name=name, key=f"{collection}/{item}")
     if holder:
         raise Conflict("publication.name_taken", f"geo.{name} belongs to {holder}", remedy="Give another `table`.")
 

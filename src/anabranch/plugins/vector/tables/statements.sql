@@ -11,7 +11,7 @@ select coalesce(max(gid), 0) from geo.{layer}
 select app.find_foreign(%(collection)s, %(job_id)s, array[%(item)s]) = '{}'
 
 -- name: find_name_holder
-select app.find_name_holder(%(name)s, %(key)s)
+select app.find_name_holder(%(job_id)s, %(name)s, %(key)s)
 
 -- name: find_lowest_gid
 select min(t.gid) from geo.{table} t

@@ -11,6 +11,7 @@ declare
     _right bigint;
 begin
     perform app.assert_read_committed();
+    perform app.lock_asset(_job_id);
     select j.* into _job from app.jobs j where j.job_id = _job_id for no key update;
     verdict := case
         when not found then 'missing'

@@ -1,4 +1,5 @@
--- Add callbacks to a subject; the same one is stored once. Returns those that are new to it, which is locked by the caller.
+-- Add callbacks to a subject; the same one is stored once, and one that did not want to be called any more is called again,
+-- since it is named again. Returns those that are new to the subject, which is locked by the caller.
 -- _callbacks: [{id, url, authority, events, format, secret, timeout_seconds, retries}, …], the secret sealed, in hex.
 create function app.add_callbacks(_subject text, _platform text, _callbacks jsonb, _by text) returns uuid[]
 language plpgsql as $$
@@ -15,7 +16,8 @@ begin
                id uuid, url text, authority text, events text[], format app.webhook_format, secret text,
                timeout_seconds integer, retries integer)
      order by c.id
-    on conflict (id) do update set changed_at = app.now();
+    on conflict (id) do update
+       set changed_at = app.now(), active = true, disabled_reason = null, failures = 0, open_until = null;
     with added as (
         insert into app.webhook_callbacks (subject, endpoint, platform)
         select _subject, c.id, _platform from jsonb_to_recordset(_callbacks) as c(id uuid) on conflict do nothing

@@ -5,6 +5,7 @@ language plpgsql as $$
 begin
     perform app.assert_read_committed();
     perform app.set_platform_filter('*');
+    perform from app.platforms p where p.id = _id for update;  -- orders that are being written have been, from here on
     if _given is null then
         update app.platforms p set retired_at = app.now(), changed_at = app.now() where p.id = _id and p.retired_at is null;
         if not found then
@@ -19,7 +20,8 @@ begin
                                          approval app.approval_policy, callback_hosts text[], max_unresolved integer,
                                          sources text[])
         on conflict (id) do update
-           set title = excluded.title, optional_refs = excluded.optional_refs, workflows = excluded.workflows,
+           set title = excluded.title, required_refs = excluded.required_refs, version_ref = excluded.version_ref,
+               optional_refs = excluded.optional_refs, workflows = excluded.workflows,
                approval = excluded.approval, callback_hosts = excluded.callback_hosts,
                max_unresolved = excluded.max_unresolved,
                sources = case when jsonb_typeof(_given -> 'sources') = 'array' then excluded.sources else p.sources end,

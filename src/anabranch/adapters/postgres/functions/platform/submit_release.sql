@@ -2,10 +2,10 @@
 -- app.judge_submission says. Two at once for one asset wait for each other, so that ordinals rise without gaps, and one asset
 -- has one unresolved release (P3). An overwrite cancels what the release still waits for. _order: {platform, asset_id,
 -- release_id, refs, version, data_type, collection, item_id, title, description, tags, clearance, approval_required,
--- order_hash, overwrite, reprocess, again, body, actor, correlation_id, and key: {scope, text, request, keep} if it has one};
+-- order_hash, settings_at, overwrite, reprocess, again, body, actor, correlation_id, and key: {scope, text, request, keep} if it has one};
 -- the arguments before it are those of app.submit_batch, for one job. Besides what app.judge_submission says: `full` (the
 -- platform has as many unresolved releases as it may have), `owner` (the collection is another's), `clearance` (an order does
--- not let more people read what is there). _dry_run: nothing is written. Without a verdict that makes something, request and
+-- not let more people read what is there), `changed` (the platform was, after settings_at). _dry_run: nothing is written. Without a verdict that makes something, request and
 -- job are those before, if any; the callbacks of the job are theirs, too, and those that are new to it are called at once for
 -- what has happened. again: the callbacks of the revision before are those of
 -- the next one, and its clearance stays. The same key is the same answer,
@@ -26,7 +26,7 @@ begin
     select x.* into _o from jsonb_to_record(_order) x(
         platform text, asset_id text, release_id text, refs jsonb, version text, data_type text, collection text, item_id text,
         title text, description text, tags text[], clearance app.clearance, approval_required boolean, order_hash text,
-        overwrite boolean, reprocess boolean, again boolean, body jsonb, actor text, correlation_id text);
+        settings_at timestamptz, overwrite boolean, reprocess boolean, again boolean, body jsonb, actor text, correlation_id text);
     if _o.again then
         _o.clearance := null;  -- it may have been changed since
     end if;
@@ -43,13 +43,10 @@ begin
             return;
         end if;
     end if;
-    if not _dry_run then
-        insert into app.assets (asset_id, platform, refs, title, description, tags, made_by, made_at)
-        values (_o.asset_id, _o.platform, _o.refs, _o.title, _o.description, _o.tags, _o.actor, app.now())
-        on conflict do nothing;
-    end if;
-    perform from app.assets a where a.asset_id = _o.asset_id for update;
-    if not _dry_run then  -- what is decided now is decided before: keys, job and revision, as a revocation locks them
+    perform from app.platforms p where p.id = _o.platform for key share;
+    if not _dry_run then  -- what is decided now is decided before: asset, keys, job and revision are locked in this order
+        perform pg_advisory_xact_lock(hashtextextended('anabranch asset ' || _o.asset_id, 0));
+        perform from app.assets a where a.asset_id = _o.asset_id for update;
         perform from app.publication_keys k
           where _o.clearance is not null and k.kind = 'item'
             and k.key in (select r.key from app.release_keys(_o.release_id) r) order by k.key for update;
@@ -62,6 +59,7 @@ begin
       from app.judge_submission(_o.asset_id, _o.release_id, _o.order_hash, _o.overwrite, _o.reprocess) w;
     select x.* into _release from app.releases x where x.release_id = _o.release_id;
     verdict := case
+        when _o.settings_at <> (select p.changed_at from app.platforms p where p.id = _o.platform) then 'changed'
         when _judged.verdict in ('next', 'same') and (_release.collection, _release.data_type) <> (_o.collection, _o.data_type)
              then 'different'
         when _judged.verdict in ('create', 'next') and not app.may_write(_o.platform, _o.collection) then 'owner'
@@ -70,14 +68,17 @@ begin
         else _judged.verdict end;
     revision := case verdict when 'create' then 1 when 'next' then _judged.newest + 1 else _judged.newest end;
     if verdict = 'same' and not _dry_run and _callbacks is not null then
-        perform from app.jobs j where j.job_id = _judged.job_id for no key update;  -- its revision moves on after this
         _new := app.add_callbacks(_judged.job_id, _o.platform, _callbacks, _o.actor);
         perform app.announce_release(
-                    _o.release_id, v.revision,
-                    case v.approval_status when 'approved' then 'release.approved' else 'release.processed' end,
-                    case v.approval_status when 'approved' then v.decided_by else 'job ' || v.job_id end, v.reason,
+                    _o.release_id, v.revision, e.event,
+                    case e.event when 'release.processed' then 'job ' || v.job_id else v.decided_by end, v.reason,
                     _o.correlation_id, _new)
            from app.revisions v
+          cross join unnest(case
+                when v.approval_status <> 'approved' then '{release.processed}'
+                when v.revision = (select s.revision from app.shown_publication(_o.release_id) s)
+                     then '{release.approved,release.published}'
+                else '{release.approved}' end::text[]) with ordinality as e(event, place)
           where v.release_id = _o.release_id and v.revision = _judged.newest and v.processing_status = 'completed'
             and cardinality(_new) > 0;
     end if;
@@ -95,6 +96,9 @@ begin
         return next;
         return;
     end if;
+    insert into app.assets as a (asset_id, platform, refs, title, description, tags, made_by, made_at)
+    values (_o.asset_id, _o.platform, _o.refs, _o.title, _o.description, _o.tags, _o.actor, app.now())
+    on conflict (asset_id) do update set title = excluded.title, description = excluded.description, tags = excluded.tags;
     if verdict = 'create' then
         insert into app.releases (release_id, asset_id, platform, ordinal, version, data_type, collection, item_id, clearance,
                                   made_by, made_at)
@@ -104,7 +108,6 @@ begin
         perform app.record(_o.platform, _o.actor, 'release.created', _o.asset_id, _o.release_id, null, null,
                            jsonb_strip_nulls(jsonb_build_object('version', _o.version)), _o.correlation_id);
     else
-        update app.assets a set title = _o.title, description = _o.description, tags = _o.tags where a.asset_id = _o.asset_id;
         perform app.clear_release(_o.platform, _o.release_id, _o.clearance, _o.actor, null, _o.correlation_id)
           where _o.clearance < _release.clearance;
     end if;
@@ -118,11 +121,6 @@ begin
       from app.submit_batch(_session, _workflows, _submissions) s;
     update app.revisions r set job_id = submit_release.job_id
      where r.release_id = _o.release_id and r.revision = submit_release.revision;
-    insert into app.webhook_callbacks (subject, endpoint, platform)
-    select submit_release.job_id, c.endpoint, c.platform
-      from app.revisions r join app.webhook_callbacks c on c.subject = r.job_id
-     where _o.again and r.release_id = _o.release_id and r.revision = _judged.newest
-    on conflict do nothing;
     insert into app.requests (platform, asset_id, release_id, revision, body, made_by, correlation_id, made_at)
     values (_o.platform, _o.asset_id, _o.release_id, submit_release.revision, _o.body, _o.actor, _o.correlation_id, app.now())
     returning requests.request_id into submit_release.request_id;

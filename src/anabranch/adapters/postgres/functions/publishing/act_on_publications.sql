@@ -3,14 +3,15 @@
 -- `expected` is the number that the caller saw last, and `number` what to roll back to. Content that is shown already, or
 -- that the same job has published before, changes nothing (unless it lacks a manifest that it gets now): an attempt that
 -- repeats never undoes what came after it. A job that finds another's content as it would publish it is noted (E15).
--- Who acts is the job's submitter where there is a job, never what it says (P7); to withdraw, that must be an admin (S6).
+-- Who acts is the job's submitter where there is a job, never what it says (P7); to withdraw, that must be an admin (S6), but
+-- for what the revision that it publishes does not have.
 -- Callers lock the catalog before, and the job after. Returns the publications that it made.
 create function app.act_on_publications(
     _kind text, _action app.publication_action, _changes jsonb, _job_id text, _owner text, _actor text, _reason text
 ) returns uuid[] language plpgsql as $$
 declare
     _submitter record;
-    _keys constant text[] := array(select c.key from jsonb_to_recordset(_changes) c(key text) order by c.key);
+    _keys constant text[] := array(select c.key from jsonb_to_recordset(_changes) c(key text) order by c.key collate "C");
     _made uuid[];
 begin
     perform app.assert_read_committed();
@@ -18,7 +19,8 @@ begin
     if found then
         _owner := _submitter.owner;
         _actor := _submitter.actor;
-        if _action = 'withdraw' and not _submitter.may_withdraw then
+        if _action = 'withdraw' and not _submitter.may_withdraw
+           and not _keys <@ array(select o.key from app.find_outdated(_job_id) o) then
             raise exception 'only a job that an admin submitted withdraws what is published' using errcode = 'AN016';
         end if;
     end if;
@@ -26,7 +28,7 @@ begin
     select _kind, c.key, _owner, 0 from unnest(_keys) c(key) where _action = 'publish'
     on conflict do nothing;
     -- Nobody knows how many keys there are when this is planned: each is looked up by itself, in their order.
-    perform from unnest(_keys) c(key)
+    perform from unnest(case when _kind = 'item' then app.with_siblings(_keys, _job_id) else _keys end) c(key)
      cross join lateral (select from app.publication_keys k where k.kind = _kind and k.key = c.key for update) k;
     perform app.refuse_publications(_kind, _action, _changes, _owner, _job_id);
     insert into app.signing_keys (id, public_key, first_used_at)

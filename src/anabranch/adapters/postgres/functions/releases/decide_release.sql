@@ -13,8 +13,12 @@ declare
 begin
     perform app.assert_read_committed();
     perform app.set_platform_filter(_platform);
-    select v.job_id into _v from app.revisions v where v.release_id = _release_id order by v.revision desc limit 1;
-    perform from app.jobs j where j.job_id = _v.job_id for no key update;  -- before the revision, as its trigger does
+    -- Asset, job and revision, in the order of app.submit_release: no revision comes after the newest meanwhile.
+    perform from app.assets a
+      where a.asset_id = (select x.asset_id from app.releases x where x.release_id = _release_id) for no key update;
+    perform from app.jobs j
+      where j.job_id = (select v.job_id from app.revisions v where v.release_id = _release_id order by v.revision desc limit 1)
+        for no key update;
     select v.*, x.asset_id, p.approval, a.deleted_at into _v
       from app.revisions v
       join app.releases x using (release_id)
@@ -31,7 +35,7 @@ begin
         when _v.approval_status <> 'pending_review' then 'decided'
         when _v.processing_status <> 'completed' then 'not_completed'
         when _approved and _v.deleted_at is not null then 'deleted'
-        when _approved and _v.approval = 'other_approver' and _v.submitted_by = _actor then 'own'
+        when _approved and _v.approval = 'other_approver' and app.is_same_person(_v.submitted_by, _actor) then 'own'
         else 'done' end;
     if verdict = 'done' then
         perform set_config('anabranch.deciding', _v.job_id, true);

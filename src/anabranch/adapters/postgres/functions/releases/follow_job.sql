@@ -23,7 +23,8 @@ begin
         _status := case
             when _job.state = 'completed' then 'completed'
             when _job.state in ('failed', 'cancelled') then case
-                 when _r.approval_status in ('rejected', 'revoked', 'expired') then _r.processing_status
+                 when _r.approval_status in ('rejected', 'revoked', 'expired') and _r.processing_status = 'completed'
+                      then 'completed'
                  when _job.state = 'failed' and _r.approval_status = 'pending_review' and _r.processing_status = 'completed'
                       then 'completed'
                  else 'failed' end
@@ -49,7 +50,8 @@ begin
         if (_status, _approval) is distinct from (_r.processing_status, _r.approval_status) then
             perform app.record(
                 _r.platform, 'job ' || _job.job_id,
-                case when _r.replaced then 'revision.replaced'
+                case when _r.replaced then 'release.replaced'
+                     when _r.approval_status = 'revoked' then 'revision.moved'
                      when _approval <> _r.approval_status then 'release.' || _approval
                      when _status = 'completed' then 'release.processed'
                      when _status = 'failed' then 'release.failed'

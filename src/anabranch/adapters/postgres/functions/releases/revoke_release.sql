@@ -1,7 +1,7 @@
--- Take back the approval of a release: no revision of it is shown any more (P6), and a job that would publish one is cancelled.
--- The caller withdraws the items that it returns in the same transaction, for which the catalog is locked; it is locked
--- before the job, as a publication does. What is shown without an approval, because none is required and its job has not
--- ended well, is revoked, too. verdict: `missing`, `not_approved` or `done`.
+-- Take back the approval of a release: no revision of it is shown any more (P6), and a job that would publish one without
+-- another review is cancelled. The caller withdraws the items that it returns in the same transaction, for which the catalog
+-- is locked; it is locked before the job, as a publication does. A release that nobody has to approve can be revoked while
+-- it is shown, though its job has not ended. verdict: `missing`, `not_approved` or `done`.
 create function app.revoke_release(_platform text, _release_id text, _actor text, _reason text, _correlation_id text)
 returns table (verdict text, shown text[]) language plpgsql as $$
 declare
@@ -22,18 +22,21 @@ begin
         return query select 'missing', null::text[];
         return;
     end if;
+    if not exists (
+        select from app.revisions v
+         where v.release_id = _release_id
+           and (v.approval_status = 'approved' or v.approval_status = 'pending_review' and not v.approval_required
+                and v.revision = (select s.revision from app.shown_publication(_release_id) s))) then
+        return query select 'not_approved', null::text[];
+        return;
+    end if;
     with revoked as (
         update app.revisions v
            set approval_status = 'revoked', decided_by = _actor, decided_at = app.now(), reason = _reason
          where v.release_id = _release_id
-           and (v.approval_status = 'approved' or v.approval_status = 'pending_review' and not v.approval_required
-                and v.revision = (select s.revision from app.shown_publication(_release_id) s))
+           and (v.approval_status = 'approved' or v.approval_status = 'pending_review' and not v.approval_required)
         returning v.revision)
     select array_agg(r.revision order by r.revision) into _revoked from revoked r;
-    if _revoked is null then
-        return query select 'not_approved', null::text[];
-        return;
-    end if;
     perform app.record(_x.platform, _actor, 'release.revoked', _x.asset_id, _release_id, _revoked[cardinality(_revoked)], _reason,
                        jsonb_build_object('revisions', _revoked), _correlation_id);
     perform app.cancel(v.job_id, 'its release was revoked', _actor)

@@ -5,7 +5,8 @@
 -- failed_before), unless a re-run is asked for. The same key gives the answer of its first time; without a job if the key
 -- belongs to another request (E15).
 -- The job's id is the hash of _head, the ordinal and _tail: canonical JSON cut where the ordinal stands. A definition
--- that is stored already may be left out. _by: who submits it, which its first event names (P7); null where a job does.
+-- that is stored already may be left out. _by: who submits it, with _by_scope, which its first event names (P7, S6); null where
+-- a job does.
 -- _labels: {name: value, …} of a new job; one that exists keeps its own. _parent: the job that it runs for, whose platform is
 -- its own; else _scope is its platform. _watched: a new job's end is announced (app.has_endpoints). _callbacks: who is called when it ends, as app.watch_job takes them, also for a job
 -- that exists.
@@ -14,7 +15,7 @@ create function app.submit(
     _parameters jsonb, _priority smallint, _rerun boolean, _correlation_id text, _session bigint,
     _key text default null, _request text default null, _keep interval default null, _start jsonb default null,
     _by text default null, _labels jsonb default null, _callbacks jsonb default null, _parent bigint default null,
-    _watched boolean default false
+    _watched boolean default false, _by_scope text default null
 ) returns table (job_id text, state app.job_state, created boolean, replayed boolean, rights bigint[], failed_before text)
 language plpgsql as $$
 declare
@@ -73,7 +74,7 @@ begin
         end if;
         insert into app.events (job, seq, at, kind, data)
         values (_job, 1, app.now(), 'job.submitted',
-                jsonb_strip_nulls(jsonb_build_object('ordinal', _ordinal, 'by', _by)));
+                jsonb_strip_nulls(jsonb_build_object('ordinal', _ordinal, 'by', _by, 'scope', _by_scope)));
         insert into app.rights (job, node, purpose, generation, session, takes, taken_until, made_at)
         select _job, '', 'start', 0, s.id, 1, app.now() + s.lease, app.now()
           from (select _session as id) given left join app.sessions s using (id)

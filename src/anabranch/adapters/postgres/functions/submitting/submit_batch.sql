@@ -32,7 +32,7 @@ begin
           from jsonb_to_recordset(_submissions) as s(
                    place integer, head text, tail text, scope text, hash text, parameters jsonb, priority smallint,
                    rerun boolean, correlation_id text, key text, request text, keep interval, start jsonb,
-                   submitted_by text, labels jsonb, callbacks jsonb)
+                   submitted_by text, submitter_scope text, labels jsonb, callbacks jsonb)
           join jsonb_to_recordset(_workflows) as w(hash text, workflow text, nodes text[]) using (hash)
          order by sha256(convert_to(s.head || s.tail, 'UTF8')), s.place
     loop
@@ -44,7 +44,8 @@ begin
         select _s.place, a.job_id, a.state, a.created, a.replayed, a.rights, a.failed_before
           from app.submit(_s.head, _s.tail, _s.scope, _s.workflow, _s.hash, null, _s.nodes, _s.parameters, _s.priority,
                           _s.rerun, _s.correlation_id, _session, _s.key, _s.request, _s.keep, _s.start,
-                          _s.submitted_by, _s.labels, _s.callbacks, _watched => _watched) a;
+                          _s.submitted_by, _s.labels, _s.callbacks, _watched => _watched,
+                          _by_scope => _s.submitter_scope) a;
     end loop;
 end;
 $$;

@@ -1,6 +1,7 @@
 """The geometries of a CSV file: which columns have them, and their parsing."""
 
 import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -54,8 +55,13 @@ class Parsed:
     srids: frozenset[int] = frozenset()  # of geometries that are text; 0 where one has none
 
 
-def find_columns(name: str, header: tuple[str, ...], options: ReadOptions) -> GeometryColumns:
-    """The geometry columns of a header: those that the caller names, or those with usual names."""
+def find_columns(
+    name: str, header: tuple[str, ...], options: ReadOptions, holds_texts: Callable[[int], bool]
+) -> GeometryColumns:
+    """The geometry columns of a header: those that the caller names, or those with usual names.
+
+    Of a column for texts and a pair of coordinates, the first counts if it holds geometries.
+    """
     plain = [column.strip().casefold() for column in header]
     if options.wkt:
         return GeometryColumns((_find(name, header, options.wkt),))
@@ -63,31 +69,35 @@ def find_columns(name: str, header: tuple[str, ...], options: ReadOptions) -> Ge
         if not (options.lat and options.lon):
             raise _refuse(f"only one coordinate column of {name} was given", "Give both `lat` and `lon`.")
         return GeometryColumns((_find(name, header, options.lon), _find(name, header, options.lat)), degrees=True)
-    for text in TEXT_NAMES:
-        if text in plain:
-            return GeometryColumns((plain.index(text),))
-    return _find_pair(name, header, plain)
+    texts = [plain.index(text) for text in TEXT_NAMES if text in plain]
+    pairs = list(_find_pairs(plain))
+    if texts and (not pairs or holds_texts(texts[0])):
+        return GeometryColumns((texts[0],))
+    if pairs:
+        return pairs[0]
+    raise _explain_missing(name, header, plain)
 
 
-def _find_pair(name: str, header: tuple[str, ...], plain: list[str]) -> GeometryColumns:
-    single = ""
+def _find_pairs(plain: list[str]) -> Iterator[GeometryColumns]:
     for first, second, degrees in PAIRS:
         y = next((plain.index(each) for each in first if each in plain), None)
         x = next((plain.index(each) for each in second if each in plain), None)
         if x is not None and y is not None:
-            return GeometryColumns((x, y), degrees=degrees)
-        if found := [place for place in (x, y) if place is not None]:
-            single = single or header[found[0]]
+            yield GeometryColumns((x, y), degrees=degrees)
+
+
+def _explain_missing(name: str, header: tuple[str, ...], plain: list[str]) -> Permanent:
+    usual = [place for first, second, _ in PAIRS for place, each in enumerate(plain) if each in (*first, *second)]
     if any(NUMBER.fullmatch(column) for column in header):
-        raise _refuse(
+        return _refuse(
             f"{name} has no header: its first line is {_list(header)}", "Make the names of the columns the first line."
         )
-    if single:
-        raise _refuse(
-            f"{name} has one coordinate column only, {show_text(single)!r}: it has {_list(header)}",
+    if usual:
+        return _refuse(
+            f"{name} has one coordinate column only, {show_text(header[usual[0]])!r}: it has {_list(header)}",
             "Give the names of both as `lat` and `lon`, or that of a column with geometries as `wkt`.",
         )
-    raise _refuse(
+    return _refuse(
         f"{name} has no column with geometries: it has {_list(header)}",
         "Name columns lat and lon, or wkt; or give their names as `lat` and `lon`, or as `wkt`.",
     )

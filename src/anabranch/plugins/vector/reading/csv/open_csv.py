@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -76,14 +77,11 @@ def open_csv(path: Path, options: ReadOptions, settings: VectorSettings) -> tupl
     check_name(path.name, options.layer, [path.stem])
     dialect = find_dialect(path, options)
     _check_columns(path.name, dialect, settings)
-    geometry = find_columns(path.name, dialect.header, options)
-    file = _CsvFile(
-        path,
-        dialect,
-        geometry,
-        batch_bytes(settings.vector_memory_mb) // BLOCK_DIVISOR,
-        check_range=geometry.degrees and options.crs is None,
-    )
+    block_bytes = batch_bytes(settings.vector_memory_mb) // BLOCK_DIVISOR
+    holds_texts = partial(_holds_texts, path, dialect, block_bytes)
+    geometry = find_columns(path.name, dialect.header, options, holds_texts)
+    check_range = geometry.degrees and options.crs is None
+    file = _CsvFile(path, dialect, geometry, block_bytes, check_range=check_range)
     survey = _survey(file)
     _check_bad_rows(path.name, survey, settings)
     names = name_apart([dialect.header[place].strip() for place in file.attributes])
@@ -103,6 +101,14 @@ def open_csv(path: Path, options: ReadOptions, settings: VectorSettings) -> tupl
         changed=changed,
     )
     return (layer,)
+
+
+def _holds_texts(path: Path, dialect: Dialect, block_bytes: int, place: int) -> bool:
+    """Whether a column has a geometry in its first rows."""
+    for batch in read_text(path, dialect, block_bytes):
+        parsed = parse_texts(batch.columns[place])
+        return bool(parsed.geometry.null_count < len(parsed.geometry))
+    return False
 
 
 def _find_crs(name: str, srids: set[int]) -> tuple[str | None, tuple[str, ...]]:
@@ -166,7 +172,7 @@ def _note_bad(
             bad.add(reason, batch.lines[mask], _quote(batch, np.flatnonzero(mask)[:5].tolist()))
     empty = np.ones(len(batch.lines), np.bool_)
     for column in batch.columns:
-        empty &= pc.is_null(column).to_numpy(zero_copy_only=False)
+        empty &= pc.fill_null(pc.equal(column, ""), True).to_numpy(zero_copy_only=False)
     blank.add(BLANK, batch.lines[empty & keep])
     return keep & ~empty
 

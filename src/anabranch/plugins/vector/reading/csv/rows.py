@@ -23,7 +23,7 @@ MAX_BLOCK_BYTES = 16 * 2**20
 
 @dataclass(frozen=True)
 class TextBatch:
-    """Some rows: the lines they begin at, and their values as text, or null where a field is empty."""
+    """Some rows: the lines they begin at, and their values as text, or null where nothing, not even quotes, is."""
 
     lines: "Rows"
     columns: list[pa.Array]
@@ -54,7 +54,10 @@ def read_text(path: Path, dialect: Dialect, block_bytes: int) -> Iterator[TextBa
                 invalid_row_handler=lines.note,
             ),
             convert_options=csv.ConvertOptions(
-                column_types=dict.fromkeys(names, pa.string()), null_values=[""], strings_can_be_null=True
+                column_types=dict.fromkeys(names, pa.string()),
+                null_values=[""],
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
             ),
         )
         lines.add_header(dialect.header)

@@ -25,10 +25,15 @@ class ColumnKind:
 
     def convert(self, text: pa.Array) -> pa.Array:
         """The values; ArrowInvalid where one is no such value, like a 31st of February."""
+        if self.type == pa.string():
+            return text
+        text = _leave_out_empty(text)
         if self.commas:
             text = pc.replace_substring(text, ",", ".")
         if pa.types.is_boolean(self.type):
             text = pc.utf8_lower(text)
+        if pa.types.is_time(self.type):  # Arrow parses no times without a day
+            text = pc.cast(pc.binary_join_element_wise("1970-01-01T", text, ""), pa.timestamp("us"))
         values = pc.cast(text, self.type)
         if pa.types.is_floating(self.type) and not pc.all(pc.is_finite(values)).as_py() and len(values.drop_null()):
             raise pa.ArrowInvalid("a number is too large")
@@ -58,6 +63,7 @@ KINDS = (
     ColumnKind(pa.int64(), "^-?(0|[1-9][0-9]{0,18})$", "^-0$"),
     ColumnKind(pa.float64(), r"^-?(0|[1-9][0-9]*)(\.[0-9]*)?([eE][+-]?[0-9]{1,3})?$", "^-?[0-9]{16,}$"),
     ColumnKind(pa.date32(), f"^{DAY}$"),
+    ColumnKind(pa.time64("us"), f"^{TIME}$"),
     ColumnKind(pa.timestamp("us"), f"^{DAY}[T ]{TIME}$"),
     ColumnKind(pa.timestamp("us", "UTC"), f"^{DAY}[T ]{TIME}{ZONE}$"),
 )
@@ -72,7 +78,8 @@ class TypeFinder:
         self._empty = True
 
     def add(self, text: pa.Array) -> None:
-        """Look at more values."""
+        """Look at more values; an empty text is one of a column of texts only."""
+        text = _leave_out_empty(text)
         if not self._left or text.null_count == len(text):
             return
         self._empty = False
@@ -81,6 +88,10 @@ class TypeFinder:
     def found(self) -> ColumnKind:
         """The narrowest type; text where the column is empty."""
         return TEXT if self._empty or not self._left else self._left[0]
+
+
+def _leave_out_empty(text: pa.Array) -> pa.Array:
+    return pc.if_else(pc.equal(text, ""), None, text)
 
 
 def _holds(kind: ColumnKind, text: pa.Array) -> bool:

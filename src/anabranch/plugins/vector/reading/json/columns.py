@@ -10,11 +10,16 @@ from dataclasses import dataclass
 from datetime import date, datetime, time
 from functools import cached_property
 from itertools import chain, count, islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from anabranch.plugins.vector.models import Notes
 from anabranch.plugins.vector.reading.csv.types import DAY, TIME, ZONE
+from anabranch.plugins.vector.reading.own_values import TakeRows
+
+if TYPE_CHECKING:
+    from anabranch.plugins.vector.models import Rows
 
 __all__ = ["Feature", "OwnColumns", "PropertyFacts"]
 
@@ -56,6 +61,7 @@ class PropertyFacts:
 
     def __init__(self) -> None:
         self.types: set[tuple[str, type]] = set()
+        self.may_have_nuls = False  # in texts, which GDAL would cut there
         self._inexact: set[str] = set()  # properties with whole numbers that floating point can't hold
         self._long: set[str] = set()  # or that GDAL does not read as 64 bits
         self._times: dict[str, _TimeKind | None] = {}
@@ -63,6 +69,7 @@ class PropertyFacts:
         self._ids: set[type] = set()
         self._last_id = -1
         self._ids_rise = self._ids_fit = self._ids_repeated = True
+        self._id_lacks = False  # a feature with an id has no property `id`, and GDAL would fill it in
 
     @property
     def names(self) -> set[str]:
@@ -90,7 +97,7 @@ class PropertyFacts:
     @property
     def ids_are_given(self) -> bool:
         """Whether GDAL has a column of the ids, as it has of texts where no property has its name."""
-        return self._ids <= {str, _NULL} and "id" not in self._kinds
+        return self._ids <= {str, _NULL} and "id" not in self._kinds and not self.may_have_nuls
 
     def add(self, feature: Feature) -> None:
         """Look at a feature."""
@@ -125,9 +132,11 @@ class PropertyFacts:
         """Whether GDAL's column of a property has its values as they are."""
         if field.name not in self._kinds:  # it is none of a property
             return True
+        if field.name == "id" and self._id_lacks:
+            return False
         given, found = field.type, self.find_type(field.name)
         if found == pa.string():
-            return given == found and self._kinds[field.name] <= {str}
+            return not self.may_have_nuls and given == found and self._kinds[field.name] <= {str}
         if pa.types.is_temporal(found):
             is_alike = pa.types.is_time(given) if pa.types.is_time(found) else given.id == found.id
             has_zone = [getattr(kind, "tz", None) is not None for kind in (given, found)]
@@ -145,6 +154,7 @@ class PropertyFacts:
         kind = given.__class__
         self._ids.add(kind)
         self._ids_repeated = self._ids_repeated and given == other and kind is other.__class__
+        self._id_lacks = self._id_lacks or (given is not None and other is None)
         if isinstance(given, int):
             self._ids_rise = self._ids_rise and given > self._last_id
             self._ids_fit = self._ids_fit and -LONG < given < LONG
@@ -177,17 +187,17 @@ class OwnColumns:
         name = self.facts.id_name
         return found if name is None or self.has_ids else {name: self.facts.id_type, **found}
 
-    def open(self, types: Mapping[str, pa.DataType]) -> Callable[[int], dict[str, pa.Array]]:
-        """What returns the values of the next so many rows."""
+    def open(self, types: Mapping[str, pa.DataType], changed: Notes) -> TakeRows:
+        """What returns the values of the next rows."""
         features = self.read()
         ids = self.facts.id_name
 
-        def take(size: int) -> dict[str, pa.Array]:
-            rows = list(islice(features, size))
-            properties = [row.get("properties") or {} for row in rows]
-            columns = {name: [row.get(name) for row in properties] for name in types}
+        def take(batch: pa.RecordBatch, rows: "Rows") -> dict[str, pa.Array]:
+            taken = list(islice(features, len(rows)))
+            properties = [each.get("properties") or {} for each in taken]
+            columns = {name: [each.get(name) for each in properties] for name in types}
             if ids and ids in types:
-                columns[ids] = [row.get("id") for row in rows]
+                columns[ids] = [each.get("id") for each in taken]
             return {name: _convert(columns[name], kind) for name, kind in types.items()}
 
         return take

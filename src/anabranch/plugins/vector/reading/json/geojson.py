@@ -1,16 +1,26 @@
 """GeoJSON, features in lines, and TopoJSON: scanned by us, then read by GDAL."""
 
+import json
 import re
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from anabranch.plugins.vector.models import ReadOptions, SourceLayer
+import numpy as np
+import pyarrow as pa
+
+from anabranch.plugins.vector.models import MAX_SAMPLES, Notes, ReadOptions, SourceBatch, SourceLayer
 from anabranch.plugins.vector.reading.choose import check_name, choose_layers
 from anabranch.plugins.vector.reading.json.columns import OwnColumns, PropertyFacts
 from anabranch.plugins.vector.reading.json.scan import JsonFacts, read_features, require_readable_whole, scan_json
-from anabranch.plugins.vector.reading.ogr import OgrFile, list_layers, open_layer
+from anabranch.plugins.vector.reading.ogr import OgrFile, open_layer
 from anabranch.plugins.vector.settings import VectorSettings
 from anabranch.redaction import show_text
+
+if TYPE_CHECKING:
+    from anabranch.plugins.vector.models import Rows
 
 __all__ = ["open_json"]
 
@@ -27,69 +37,119 @@ def open_json(path: Path, options: ReadOptions, settings: VectorSettings) -> tup
     """The layer of a GeoJSON file, or those of a TopoJSON file."""
     facts = scan_json(path, settings)
     if facts.kind == "topology":
-        return _open_topology(path, facts.members, options, settings)
-    name = str(facts.members.get("name") or "") or path.stem
+        return _open_topology(path, facts, options, settings)
+    name = str(facts.members.get("name") or "").replace("\0", "") or path.stem
     check_name(path.name, options.layer, [name])
-    crs, found, notices = _find_crs(facts)
+    crs, found, unknown = _find_crs(facts)
     properties = facts.properties
     file = OgrFile(
         path,
         path.name,
         "GeoJSON",
         settings,
+        find_unreadable=_Unreadable(facts, path, settings),
         id_column=properties.id_name if properties.ids_rise else None,
         own=OwnColumns(
             properties, lambda: read_features(path, settings), has_ids=properties.ids_rise or properties.ids_are_given
         ),
     )
-    return (open_layer(file, name, crs=crs, crs_found=found, rows=facts.features, notices=notices),)
+    return (open_layer(file, name, crs=crs, crs_found=found, rows=facts.features, **unknown),)
+
+
+class _Unreadable:
+    """Finds geometries that are not null in a file, and that GDAL does not read; the first few with their texts."""
+
+    def __init__(self, facts: JsonFacts, path: Path, settings: VectorSettings) -> None:
+        self._facts, self._path, self._settings = facts, path, settings
+        self._left = MAX_SAMPLES
+
+    def __call__(self, batch: pa.RecordBatch, rows: "Rows", places: "Rows") -> dict[int, str]:
+        bad = places[np.isin(rows[places], np.array(self._facts.null_geometries, np.int64), invert=True)]
+        found = dict.fromkeys(bad.tolist(), "")
+        wanted = dict(zip(rows[bad[: self._left]].tolist(), bad.tolist(), strict=False))
+        self._left -= len(wanted)
+        features = islice(read_features(self._path, self._settings), max(wanted)) if wanted else ()
+        for number, feature in enumerate(features, start=1):
+            if number in wanted:
+                found[wanted[number]] = show_text(json.dumps(feature.get("geometry"), ensure_ascii=False))
+        return found
 
 
 def _open_topology(
-    path: Path, members: dict[str, object], options: ReadOptions, settings: VectorSettings
+    path: Path, facts: JsonFacts, options: ReadOptions, settings: VectorSettings
 ) -> tuple[SourceLayer, ...]:
     require_readable_whole(path, "TopoJSON", settings)
-    file = OgrFile(path, path.name, "TopoJSON", settings)
-    chosen, notices = choose_layers(path.name, list_layers(file), options.layer, settings)
-    return tuple(
-        _open_objects(file, name, _list_objects(members, name), notices if not place else ())
-        for place, name in enumerate(chosen)
-    )
-
-
-def _list_objects(members: dict[str, object], layer: str) -> list[object]:
-    """The objects of a layer: those of a collection, or those that are in none."""
-    held = members.get("objects")
+    held = facts.members.get("objects")
     objects = held if isinstance(held, dict) else {}
-    collections = {name: each for name, each in objects.items() if isinstance(each, dict) and "geometries" in each}
-    if layer not in collections:
-        return [each for name, each in objects.items() if name not in collections]
-    found = collections[layer]["geometries"]
-    return found if isinstance(found, list) else []
+    chosen, notices = choose_layers(path.name, [(name, True) for name in objects], options.layer, settings)
+    crs, found, unknown = _find_crs(facts)
+    file = OgrFile(path, path.name, "TopoJSON", settings)
+    if not all(map(_is_collection, objects.values())):  # GDAL would make one layer of all that are none
+        collections = {name: _make_collection(each) for name, each in objects.items()}
+        file = replace(file, data=json.dumps({"type": "Topology", **facts.members, "objects": collections}).encode())
+    layers = []
+    for name in chosen:
+        wishes = {**unknown, "crs": crs, "crs_found": found, "notices": (*unknown.get("notices", ()), *notices)}
+        layers.append(_open_objects(file, name, objects[name], facts, wishes))
+        unknown, notices = {key: text for key, text in unknown.items() if key != "notices"}, ()
+    return tuple(layers)
 
 
-def _open_objects(file: OgrFile, name: str, objects: list[object], notices: tuple[str, ...]) -> SourceLayer:
+def _make_collection(each: object) -> object:
+    return each if _is_collection(each) else {"type": "GeometryCollection", "geometries": [each]}
+
+
+def _is_collection(each: object) -> bool:
+    return isinstance(each, dict) and "geometries" in each
+
+
+def _is_readable(each: object) -> bool:
+    """Whether GDAL reads the geometry of an object."""
+    return isinstance(each, dict) and isinstance(each.get(_HELD.get(str(each.get("type")), "")), list)
+
+
+def _open_objects(file: OgrFile, name: str, held: Any, known: JsonFacts, wishes: dict[str, Any]) -> SourceLayer:
+    """The layer of an object: the members of a collection, or one geometry."""
+    members = held["geometries"] if _is_collection(held) else [held]
+    objects = members if isinstance(members, list) else []
     left_out: dict[str, list[int]] = {"null_geometry": [], "unreadable_geometry": []}
     facts, features = PropertyFacts(), []
+    facts.may_have_nuls = known.properties.may_have_nuls
     for number, each in enumerate(objects, start=1):
-        if isinstance(each, dict) and isinstance(each.get(_HELD.get(str(each.get("type")), "")), list):
+        if _is_readable(each):
             facts.add(each)
             features.append(each)
         else:
             is_null = isinstance(each, dict) and each.get("type") is None
             left_out["null_geometry" if is_null else "unreadable_geometry"].append(number)
     own = OwnColumns(facts, lambda: iter(features), has_ids=False)
-    return open_layer(replace(file, own=own), name, name, rows=len(objects), left_out=left_out, notices=notices)
+    if not features:
+        return _open_nothing(name, left_out, wishes)
+    return open_layer(replace(file, own=own), name, name, rows=len(objects), left_out=left_out, **wishes)
 
 
-def _find_crs(facts: JsonFacts) -> tuple[str, str, tuple[str, ...]]:
-    """The CRS that an old-style `crs` member names, empty if it names none, or that of GeoJSON; and a notice of it."""
+def _open_nothing(name: str, left_out: Mapping[str, list[int]], wishes: Mapping[str, Any]) -> SourceLayer:
+    """A layer of which nothing can be read."""
+
+    def read(max_rows: int, dropped: Notes) -> Iterator[SourceBatch]:
+        for reason, rows in left_out.items():
+            dropped.add(reason, rows)
+        return iter(())
+
+    count = sum(map(len, left_out.values()))
+    told = {key: wishes[key] for key in ("crs_found", "no_crs") if key in wishes}
+    crs, notices = wishes["crs"] or None, wishes["notices"]
+    return SourceLayer(name, "TopoJSON", pa.schema([]), crs, read, features=count, warnings=notices, **told)
+
+
+def _find_crs(facts: JsonFacts) -> tuple[str, str, dict[str, Any]]:
+    """The CRS that an old-style `crs` member names, or that of GeoJSON; empty, and what to say, if it names none."""
     if "crs" not in facts.members:
-        return GEOJSON_CRS, "format", ()
+        return GEOJSON_CRS, "format", {}
     given = facts.members["crs"]
     named = given.get("properties") if isinstance(given, dict) and given.get("type") == "name" else None
     text = str(named.get("name")) if isinstance(named, dict) else ""
     if found := _CODE.match(text):
-        return f"{found[1].upper()}:{found[2]}", "file", ()
-    shown = f" ({show_text(text)})" if text else ""
-    return "", "file", (f"The crs member{shown} names no code, so that the CRS is unknown.",)
+        return f"{found[1].upper()}:{found[2]}", "file", {}
+    what = f"the `crs` member ({show_text(text or json.dumps(given, ensure_ascii=False))}) names no code of a CRS"
+    return "", "file", {"no_crs": what, "notices": (f"{what[0].upper()}{what[1:]}, so that the CRS is unknown.",)}

@@ -1,0 +1,1 @@
+"""Releases of partners: orders and decisions on them, and what a reviewer sees before."""
