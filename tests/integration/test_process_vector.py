@@ -195,6 +195,8 @@ async def test_added_rows_fit_by_their_values_where_the_format_has_no_types(
     result_of(await add("more.csv", "lon,lat,code,n,day,depth\n7,50.5,17,,,\n8,51.5,2024-02-29,2,,2\n", mode="append"))
     write_layer(bronze / "nulls.geojson", [KIEL], code=["x"], n=[None], day=[None], depth=[None])
     result_of(await publish(stack, "nulls.geojson", table="wells", mode="append"))
+    write_layer(bronze / "digits.geojson", [KIEL], code=[5], n=[3.0], day=[None], depth=[4])
+    result_of(await publish(stack, "digits.geojson", table="wells", mode="append"))
     write_layer(bronze / "typed.gpkg", [KIEL], code=[5], n=[None], day=[None], depth=[None])
     typed = await publish(stack, "typed.gpkg", table="wells", mode="append")
     assert typed.job.error
@@ -202,6 +204,7 @@ async def test_added_rows_fit_by_their_values_where_the_format_has_no_types(
     found = rows(catalog_url, "select code, n, day::text, depth from geo.wells order by gid")
     assert [tuple(row.values()) for row in found] == [
         ("A1", 1, "2024-02-29", 1.5), ("17", None, None, None), ("2024-02-29", 2, None, 2.0), ("x", None, None, None),
+        ("5", 3, None, 4.0),
     ]  # fmt: skip
     refused = await add("text.csv", "lon,lat,code,n,day,depth\n7,50.5,1.50,ten,2024-01-01,1\n", mode="append")
     assert refused.job.error

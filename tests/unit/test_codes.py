@@ -33,7 +33,7 @@ IN_SQL = re.compile(r"""['"]code['"]\s*[:,]\s*['"]([a-z_.]+)['"]""")
 MADE = {
     "catalog.not_empty", "publication.expired", "publication.forbidden", "publication.in_use", "publication.moved",
     "publication.name_taken", "publication.not_approved", "publication.owner", "publication.release",
-    "publication.same", "publication.tables", "raster.archive", "vector.archive",
+    "publication.same", "publication.tables", "publication.unapproved", "raster.archive", "vector.archive",
     "handler.contract", "handler.error", "handler.exited", "handler.permanent", "handler.resource", "handler.throttled",
     "handler.transient",
 }  # fmt: skip

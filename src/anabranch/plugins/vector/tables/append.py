@@ -32,6 +32,7 @@ FITTING: dict[ColumnType, frozenset[ColumnType]] = {
 # The same in files of formats without types: what looks like a whole number or a day is written in one way only.
 UNTYPED_FORMATS = frozenset({"CSV", "GeoJSON", "TopoJSON"})
 UNTYPED_FITTING: dict[ColumnType, frozenset[ColumnType]] = {
+    ColumnType.INTEGER: frozenset({ColumnType.TEXT}),
     ColumnType.BIGINT: frozenset({ColumnType.TEXT}),
     ColumnType.DATE: frozenset({ColumnType.TEXT}),
     ColumnType.DOUBLE: frozenset({ColumnType.INTEGER, ColumnType.BIGINT, ColumnType.NUMERIC}),
