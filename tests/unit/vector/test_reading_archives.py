@@ -11,7 +11,16 @@ import shapely
 
 from anabranch.plugins.vector.settings import VectorSettings
 from tests.support.source_layers import read_all
-from tests.support.vectors import feature, make_collection, make_frame, make_kml, make_zip, write_frame, zip_shapefile
+from tests.support.vectors import (
+    KML,
+    feature,
+    make_collection,
+    make_frame,
+    make_kml,
+    make_zip,
+    write_frame,
+    zip_shapefile,
+)
 from tests.unit.vector.conftest import Open, Refuse
 
 
@@ -236,3 +245,28 @@ def test_a_member_of_any_name_is_read(layers: Open, tmp_path: Path) -> None:
     written = write_frame(text_frame("x"), tmp_path / "a.gpkg")
     (layer,) = layers(make_zip(tmp_path / "b.zip", {"a;b!c?%41.gpkg": written.read_bytes()}))
     assert read_all(layer).attributes == [{"name": "x"}]
+
+
+def test_s4_linked_files_of_the_same_kmz_are_read_and_no_others(layers: Open, refuse: Refuse, tmp_path: Path) -> None:
+    """GDAL writes a KMZ archive with a file for each layer, and one of links to them."""
+    mark = "<Placemark><name>{}</name><Point><coordinates>1,2</coordinates></Point></Placemark>"
+    for name in ("a", "b", "outside"):
+        make_kml(tmp_path / f"{name}.kml", f"<Document>{mark.format(name)}</Document>")
+    hrefs = ("layers/a.kml", "./layers/b.kml", "layers/a.kml", "../outside.kml", "/outside.kml", "http://127.0.0.1:9/a.kml",
+             str(tmp_path / "outside.kml"))  # fmt: skip
+    links = "".join(f"<NetworkLink><Link><href> {href} </href></Link></NetworkLink>" for href in hrefs)
+    main = make_kml(tmp_path / "main.kml", f"<Document>{links}</Document>")
+    members = {"doc.kml": main, "layers/a.kml": tmp_path / "a.kml", "layers/b.kml": tmp_path / "b.kml"}
+    found = layers(make_zip(tmp_path / "a.kmz", members))
+    assert [(layer.name, read_all(layer).attributes[0]["Name"]) for layer in found] == [("a", "a"), ("b", "b")]
+    assert "followed to files of the archive only" in found[0].warnings[0]
+    (chosen,) = layers(tmp_path / "a.kmz", layer="b")
+    assert chosen.name == "b"
+    assert refuse(tmp_path / "a.kmz", layer="x").code == "vector.layer"
+    only_links = refuse(make_zip(tmp_path / "b.kmz", {"doc.kml": main, "c.kml": tmp_path / "outside.kml"}))
+    assert (only_links.code, "only network links" in only_links.message) == ("vector.kml", True)
+    (tmp_path / "bomb.kml").write_text('<!DOCTYPE kml [<!ENTITY a "aaaa">]>' + KML.format(links).partition("?>")[2])
+    bomb = refuse(make_zip(tmp_path / "c.kmz", {**members, "doc.kml": tmp_path / "bomb.kml"}))
+    assert "DOCTYPE" in bomb.message
+    fake = make_zip(tmp_path / "d.kmz", {**members, "layers/a.kml": b'{"type": "FeatureCollection", "features": []}'})
+    assert refuse(fake).code == "vector.mismatch"

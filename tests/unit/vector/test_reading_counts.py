@@ -191,14 +191,14 @@ BAD_SHAPES = [
 @pytest.mark.parametrize("suffix", [".geojson", ".geojsonl"])
 def test_v1_geometries_of_geojson_that_are_not_valid_are_no_nulls(tmp_path: Path, suffix: str) -> None:
     point = '{"type": "Point", "coordinates": [1.5, 2]}'
-    shapes = [point, *BAD_SHAPES, "null", point]
+    shapes = [point, *BAD_SHAPES, "null", '{"type": "Point", "coordinates": []}', point]
     features = [f'{{"type": "Feature", "properties": {{}}, "geometry": {shape}}}' for shape in shapes]
     path = tmp_path / f"a{suffix}"
     whole = f'{{"type": "FeatureCollection", "features": [{",".join(features)}]}}'
     path.write_text(whole if suffix == ".geojson" else "\n".join(features) + "\n")
     (report,) = clean_file(path)
     dropped = {why: [(one.row, one.what) for one in found.samples] for why, found in report.dropped.items()}
-    assert dropped == {"null_geometry": [(6, "")], "unreadable_geometry": list(enumerate(BAD_SHAPES, start=2))}
+    assert dropped == {"null_geometry": [(6, ""), (7, "")], "unreadable_geometry": list(enumerate(BAD_SHAPES, start=2))}
 
 
 def test_v1_geometries_of_a_geopackage_that_are_none_are_no_nulls(tmp_path: Path) -> None:

@@ -49,7 +49,11 @@ def parse_wkb(column: "pa.Array", on_invalid: str = "ignore") -> "Geometries":
 def describe_wkb(wkb: bytes) -> str:
     """What a geometry is that GEOS can't read: the name of its kind, or its first bytes."""
     (code,) = struct.unpack_from("<I" if wkb[0] else ">I", wkb, 1) if len(wkb) >= HEADER_BYTES else (0,)
-    return _UNREADABLE.get(code % 0x10000 % 1000) or f"{len(wkb):,} bytes: {wkb[:SHOWN_BYTES].hex(' ')}"
+    if kind := _UNREADABLE.get(code % 0x10000 % 1000):
+        return kind
+    if len(wkb) > MAX_FLAT_BYTES and is_too_deep(wkb):
+        return "nested too deep"
+    return f"{len(wkb):,} bytes: {wkb[:SHOWN_BYTES].hex(' ')}"
 
 
 def _parse(wkb: "npt.NDArray[np.object_]", on_invalid: str) -> "Geometries":

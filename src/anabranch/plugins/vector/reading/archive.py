@@ -8,6 +8,7 @@ from pathlib import Path, PurePosixPath
 from anabranch.plugins.vector.reading.choose import show_names
 from anabranch.plugins.vector.reading.file_names import name_plainly
 from anabranch.plugins.vector.reading.formats import ZIP, identify_suffix
+from anabranch.plugins.vector.reading.xml_scan import find_links
 from anabranch.plugins.vector.settings import VectorSettings
 from anabranch.redaction import show_text
 from anabranch.storage.archives import Archive, ArchiveLimits, list_names, open_archive
@@ -21,6 +22,7 @@ _WORDS = (".txt", ".xml")
 # They are layers only where nothing else in the archive is: often they are notes on the data.
 _NOTES = (*_WORDS, ".json", ".tab")
 _KMZ_MAIN = "doc.kml"
+_OUTSIDE = "Network links are followed to files of the archive only: what others name is not published."
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,7 @@ class Unpacked:
     shapefiles: tuple[Shapefile, ...] = ()
     geodatabase: Geodatabase | None = None
     file: Path | None = None
+    linked: tuple[Path, ...] = ()  # other files of KML that the file has links to
     notices: tuple[str, ...] = ()
 
 
@@ -61,7 +64,7 @@ def unpack(path: Path, folder: Path, settings: VectorSettings) -> Unpacked:
         shapes = [member for member in archive.members if _suffix(member) == ".shp"]
         databases = sorted({str(_at(member).parent) for member in archive.members if _suffix(member) == TABLE})
         if path.suffix.lower() == ".kmz":
-            return _unpack_file(archive, _find_kml(archive), folder)
+            return _unpack_kml(archive, _find_kml(archive), folder)
         if shapes:
             used = [part for member in shapes for part in _find_parts(archive, member)]
             return Unpacked(shapefiles=_write_shapefiles(archive, shapes, folder), notices=_find_unused(archive, used))
@@ -129,6 +132,19 @@ def _list(archive: Archive) -> str:
 def _unpack_file(archive: Archive, member: zipfile.ZipInfo, folder: Path) -> Unpacked:
     written = archive.write(member, folder / "member" / name_plainly(_at(member).name))
     return Unpacked(file=written, notices=_find_unused(archive, [member]))
+
+
+def _unpack_kml(archive: Archive, member: zipfile.ZipInfo, folder: Path) -> Unpacked:
+    """The main file and those of the same archive that it has links to; links of these are not followed."""
+    main = archive.write(member, folder / "member" / _at(member).name)
+    at = {str(_at(each)): each for each in archive.members if _suffix(each) == ".kml" and each is not member}
+    named = [str(_at(member).parent / PurePosixPath(link)) for link in find_links(main)]
+    linked = [at[name] for name in dict.fromkeys(named) if name in at]
+    files = [
+        archive.write(each, folder / f"member-{number}" / _at(each).name) for number, each in enumerate(linked, start=1)
+    ]
+    outside = (_OUTSIDE,) if linked and not set(named) <= set(at) else ()
+    return Unpacked(file=main, linked=tuple(files), notices=(*_find_unused(archive, [member, *linked]), *outside))
 
 
 def _write_geodatabase(archive: Archive, databases: list[str], folder: Path) -> Geodatabase:

@@ -15,7 +15,7 @@ from anabranch.plugins.vector.reading.json.geojson import open_json
 from anabranch.plugins.vector.reading.ogr import OgrFile, count_features, list_layers, open_layer, set_options
 from anabranch.plugins.vector.reading.parquet import open_parquet
 from anabranch.plugins.vector.reading.shapefile import open_shapefiles
-from anabranch.plugins.vector.reading.xml_files import open_gml, open_kml
+from anabranch.plugins.vector.reading.xml_files import open_gml, open_kml, open_linked_kml
 from anabranch.plugins.vector.settings import VectorSettings
 
 __all__ = ["open_layers"]
@@ -52,6 +52,8 @@ def _open_archive(path: Path, folder: Path, options: ReadOptions, settings: Vect
         layers = open_shapefiles(path.name, unpacked.shapefiles, options, settings)
     elif unpacked.geodatabase:
         layers = _open_geodatabase(path.name, unpacked.geodatabase.path, options, settings)
+    elif unpacked.file and unpacked.linked:
+        layers = open_linked_kml(path.name, unpacked.file, unpacked.linked, options, settings)
     else:
         layers = open_layers(unpacked.file or path, folder, options, settings)
     return (replace(layers[0], warnings=(*layers[0].warnings, *unpacked.notices)), *layers[1:])

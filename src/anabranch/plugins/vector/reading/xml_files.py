@@ -1,5 +1,6 @@
 """KML and GML: scanned by us, then read by GDAL."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 from anabranch.errors import Permanent
 from anabranch.plugins.vector.models import ReadOptions, SourceLayer
 from anabranch.plugins.vector.reading.choose import choose_layers
+from anabranch.plugins.vector.reading.formats import KML, identify
 from anabranch.plugins.vector.reading.json.scan import require_readable_whole
 from anabranch.plugins.vector.reading.kml_values import KmlValues, declare_texts
 from anabranch.plugins.vector.reading.ogr import OgrFile, count_features, list_indexed_layers, list_layers, open_layer
@@ -14,7 +16,7 @@ from anabranch.plugins.vector.reading.time_texts import TimeTexts
 from anabranch.plugins.vector.reading.xml_scan import XmlFacts, scan_xml
 from anabranch.plugins.vector.settings import VectorSettings
 
-__all__ = ["open_gml", "open_kml"]
+__all__ = ["open_gml", "open_kml", "open_linked_kml"]
 
 KML_CRS = "OGC:CRS84"
 _HOLDERS = ("kml", "Document", "Folder")  # others hold changes of placemarks that another file has
@@ -25,7 +27,7 @@ def open_kml(path: Path, options: ReadOptions, settings: VectorSettings) -> tupl
     """The layers of a KML file: its folders that have placemarks."""
     require_readable_whole(path, "KML", settings)
     facts = scan_xml(path)
-    placemarks = sum(facts.within[parent, "Placemark"] for parent in _HOLDERS)
+    placemarks = _count_placemarks(facts)
     if not placemarks:
         raise Permanent(
             f"{path.name} has no placemarks{_what_else(facts)}",
@@ -59,6 +61,23 @@ def open_kml(path: Path, options: ReadOptions, settings: VectorSettings) -> tupl
         )
         for place, name in enumerate(chosen)
     )
+
+
+def open_linked_kml(
+    name: str, main: Path, linked: Sequence[Path], options: ReadOptions, settings: VectorSettings
+) -> tuple[SourceLayer, ...]:
+    """The layers of a KMZ archive whose main file has links to others in it, as GDAL writes them."""
+    every = options.model_copy(update={"layer": None})
+    files = [path for path in (main, *linked) if identify(path) is KML and _count_placemarks(scan_xml(path))]
+    layers = []
+    for layer in (layer for path in files or [main] for layer in open_kml(path, every, settings)):
+        layers.append(replace(layer, warnings=tuple(line for line in layer.warnings if line != _LINKS)))
+    choose_layers(name, [(layer.name, True) for layer in layers], options.layer, settings)
+    return tuple(layer for layer in layers if options.layer in (None, layer.name))
+
+
+def _count_placemarks(facts: XmlFacts) -> int:
+    return sum(facts.within[parent, "Placemark"] for parent in _HOLDERS)
 
 
 def _what_else(facts: XmlFacts) -> str:

@@ -1,17 +1,19 @@
 """Checks KML and GML files before GDAL sees them: well-formed, and no document types, which may define entities."""
 
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from xml.parsers import expat
 
 from anabranch.errors import Permanent
 
-__all__ = ["XmlFacts", "scan_xml"]
+__all__ = ["XmlFacts", "find_links", "scan_xml"]
 
 PIECE_BYTES = 2**20
 MAX_DEPTH = 100
 MAX_NAMES = 10_000
+MAX_LINK_CHARS = 2_000
 MEMBER_DEPTH = 2  # of the features of GML: in a member of the root
 
 
@@ -40,6 +42,38 @@ def scan_xml(path: Path) -> XmlFacts:
             remedy="Upload it again; open it in an XML editor to find the mistake.",
         ) from error
     return scan.facts
+
+
+def find_links(path: Path) -> list[str]:
+    """What the network links of a KML file name."""
+    links: list[str] = []
+    opened: list[str] = []
+
+    def start(name: str, _: dict[str, str]) -> None:
+        opened.append(name.rpartition(":")[2])
+        if opened[-1] == "href" and "NetworkLink" in opened and len(links) < MAX_NAMES:
+            links.append("")
+
+    def add_text(text: str) -> None:
+        if opened and opened[-1] == "href" and "NetworkLink" in opened and len(links[-1]) < MAX_LINK_CHARS:
+            links[-1] += text
+
+    parser = expat.ParserCreate()
+    parser.StartElementHandler, parser.CharacterDataHandler = start, add_text
+    parser.EndElementHandler = lambda _: opened.pop()
+    parser.StartDoctypeDeclHandler = _stop  # such a file is refused where it is scanned
+    with suppress(expat.ExpatError, _Doctype), path.open("rb") as file:
+        while piece := file.read(PIECE_BYTES):
+            parser.Parse(piece, False)
+    return [link.strip() for link in links]
+
+
+class _Doctype(Exception):
+    """The file has a document type declaration."""
+
+
+def _stop(*_: object) -> None:
+    raise _Doctype
 
 
 class _Scan:

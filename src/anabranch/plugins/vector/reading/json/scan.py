@@ -191,7 +191,7 @@ class _Scan:
             if not isinstance(feature, dict) or feature.get("type") != "Feature":
                 found = feature.get("type") if isinstance(feature, dict) else feature
                 self._refuse(f"has a value that is no feature, as number {facts.features:,} ({show_text(str(found))})")
-            if feature.get("geometry") is None:
+            if _is_null(feature.get("geometry")):
                 facts.null_geometries.append(facts.features)
             facts.properties.add(feature)
             self._check_columns()
@@ -299,6 +299,11 @@ class _Reading(_Scan):
         if isinstance(features, list):
             self._facts.features += len(features)
             self._features += features
+
+
+def _is_null(geometry: object) -> bool:
+    """Whether a geometry is null, or has no coordinates, which RFC 7946 takes for the same."""
+    return geometry is None or (isinstance(geometry, dict) and geometry.get("coordinates") == [])
 
 
 def _parse(text: bytes) -> tuple[object, str, int]:
