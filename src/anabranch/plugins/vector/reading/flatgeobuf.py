@@ -6,8 +6,8 @@ from pathlib import Path
 from anabranch.errors import Permanent
 from anabranch.plugins.vector.models import ReadOptions, SourceLayer
 from anabranch.plugins.vector.reading.choose import choose_layers
+from anabranch.plugins.vector.reading.exact.times import TimeTexts
 from anabranch.plugins.vector.reading.ogr import OgrFile, count_features, list_layers, open_layer
-from anabranch.plugins.vector.reading.time_texts import TimeTexts
 from anabranch.plugins.vector.settings import VectorSettings
 
 __all__ = ["open_flatgeobuf"]

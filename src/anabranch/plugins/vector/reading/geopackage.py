@@ -6,7 +6,7 @@ from pathlib import Path
 from anabranch.errors import Permanent
 from anabranch.plugins.vector.models import ReadOptions, SourceLayer
 from anabranch.plugins.vector.reading.choose import choose_layers
-from anabranch.plugins.vector.reading.geopackage_columns import STATEMENTS, StoredColumns, open_database, quote_name
+from anabranch.plugins.vector.reading.exact.geopackage import STATEMENTS, StoredColumns, open_database, quote_name
 from anabranch.plugins.vector.reading.ogr import OgrFile, count_features, open_layer
 from anabranch.plugins.vector.settings import VectorSettings
 from anabranch.redaction import show_text

@@ -19,7 +19,7 @@ from anabranch.plugins.vector.models import Notes, ReadBatches, SourceBatch, Sou
 from anabranch.plugins.vector.reading.batches import check_count, name_apart, slice_batch
 from anabranch.plugins.vector.reading.curves import simplify_types
 from anabranch.plugins.vector.reading.drivers import ALLOWED, gdal_options
-from anabranch.plugins.vector.reading.own_values import FindUnreadable, OwnValues, ReadColumns
+from anabranch.plugins.vector.reading.exact.columns import FindUnreadable, OwnValues, ReadColumns
 from anabranch.plugins.vector.settings import VectorSettings
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from anabranch.errors import Permanent
 from anabranch.plugins.vector.models import ReadOptions, SourceLayer
 from anabranch.plugins.vector.reading.archive import Shapefile
 from anabranch.plugins.vector.reading.choose import choose_layers
-from anabranch.plugins.vector.reading.dbf_columns import DbfColumns
 from anabranch.plugins.vector.reading.encodings import check_encoding, detect_encoding, gdal_name
+from anabranch.plugins.vector.reading.exact.dbf import DbfColumns
 from anabranch.plugins.vector.reading.ogr import OgrFile, count_features, open_layer
 from anabranch.plugins.vector.settings import VectorSettings
 from anabranch.redaction import show_text

@@ -8,11 +8,11 @@ from pathlib import Path
 from anabranch.errors import Permanent
 from anabranch.plugins.vector.models import ReadOptions, SourceLayer
 from anabranch.plugins.vector.reading.choose import choose_layers
+from anabranch.plugins.vector.reading.exact.kml import KmlValues, declare_texts
+from anabranch.plugins.vector.reading.exact.times import TimeTexts
 from anabranch.plugins.vector.reading.formats import KML, identify
 from anabranch.plugins.vector.reading.json.scan import require_readable_whole
-from anabranch.plugins.vector.reading.kml_values import KmlValues, declare_texts
 from anabranch.plugins.vector.reading.ogr import OgrFile, count_features, list_indexed_layers, list_layers, open_layer
-from anabranch.plugins.vector.reading.time_texts import TimeTexts
 from anabranch.plugins.vector.reading.xml_scan import XmlFacts, scan_xml
 from anabranch.plugins.vector.settings import VectorSettings
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from anabranch.plugins.vector.models import Notes
 from anabranch.plugins.vector.reading.csv.types import DAY, TIME, ZONE
-from anabranch.plugins.vector.reading.own_values import TakeRows
+from anabranch.plugins.vector.reading.exact.columns import TakeRows
 
 if TYPE_CHECKING:
     from anabranch.plugins.vector.models import Rows

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch.plugins.vector.models import Notes
-from anabranch.plugins.vector.reading.own_values import TakeRows, TextFacts, note_misfits, parse_texts
+from anabranch.plugins.vector.reading.exact.columns import TakeRows, TextFacts, note_misfits, parse_texts
 
 if TYPE_CHECKING:
     import numpy.typing as npt

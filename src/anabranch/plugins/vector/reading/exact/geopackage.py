@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from anabranch.errors import Permanent
 from anabranch.plugins.vector.models import Notes
-from anabranch.plugins.vector.reading.own_values import TakeRows, note_misfits
+from anabranch.plugins.vector.reading.exact.columns import TakeRows, note_misfits
 from anabranch.redaction import show_text
 from anabranch.sql_files import read_statements
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch.plugins.vector.models import Notes
-from anabranch.plugins.vector.reading.own_values import TakeRows, note_misfits, parse_texts
+from anabranch.plugins.vector.reading.exact.columns import TakeRows, note_misfits, parse_texts
 
 if TYPE_CHECKING:
     from anabranch.plugins.vector.models import Rows

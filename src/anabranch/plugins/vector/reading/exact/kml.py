@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch.plugins.vector.models import Notes
-from anabranch.plugins.vector.reading.own_values import ReadColumns, TakeRows, TextFacts, note_misfits, parse_texts
-from anabranch.plugins.vector.reading.time_texts import TimeTexts
+from anabranch.plugins.vector.reading.exact.columns import ReadColumns, TakeRows, TextFacts, note_misfits, parse_texts
+from anabranch.plugins.vector.reading.exact.times import TimeTexts
 
 if TYPE_CHECKING:
     from anabranch.plugins.vector.models import Rows
