@@ -136,12 +136,13 @@ def _unpack_file(archive: Archive, member: zipfile.ZipInfo, folder: Path) -> Unp
 
 def _unpack_kml(archive: Archive, member: zipfile.ZipInfo, folder: Path) -> Unpacked:
     """The main file and those of the same archive that it has links to; links of these are not followed."""
-    main = archive.write(member, folder / "member" / _at(member).name)
+    main = archive.write(member, folder / "member" / name_plainly(_at(member).name))
     at = {str(_at(each)): each for each in archive.members if _suffix(each) == ".kml" and each is not member}
     named = [str(_at(member).parent / PurePosixPath(link)) for link in find_links(main)]
     linked = [at[name] for name in dict.fromkeys(named) if name in at]
     files = [
-        archive.write(each, folder / f"member-{number}" / _at(each).name) for number, each in enumerate(linked, start=1)
+        archive.write(each, folder / f"member-{number}" / name_plainly(_at(each).name))
+        for number, each in enumerate(linked, start=1)
     ]
     outside = (_OUTSIDE,) if linked and not set(named) <= set(at) else ()
     return Unpacked(file=main, linked=tuple(files), notices=(*_find_unused(archive, [member, *linked]), *outside))
