@@ -18,13 +18,13 @@ select count(*) from {table} not indexed;
 select name, type = 'INTEGER' and pk = 1 from pragma_table_info(:table)
 where lower(name) not in (select lower(column_name) from gpkg_geometry_columns where lower(table_name) = lower(:table));
 
--- name: look_at_columns
--- Facts of columns, each by an expression, in one pass.
-select {facts} from {table} not indexed;
+-- name: find_middle
+-- A row number about in the middle of a table.
+select coalesce(max(rowid), 0) / 2 from {table};
 
--- name: look_at_view
--- The same of a view.
-select {facts} from {table};
+-- name: look_at_columns
+-- Facts of columns, each by an expression, in one pass over some rows of a table or view.
+select {facts} from {table} where {rows};
 
 -- name: odd_integer
 max({column} <> ({column} | 0) or {column} not between {least} and {most})
