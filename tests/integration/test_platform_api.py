@@ -161,6 +161,25 @@ def test_e15_the_same_key_is_the_same_answer_where_nothing_was_made(partner_of: 
 DOCUMENT = load_document()
 
 
+@pytest.mark.parametrize(
+    ("given", "where", "detail"),
+    [
+        ({"refs": {"version": 2025.10}}, "body.refs.version", "Input should be a text or a whole number"),
+        ({"refs": {"version": True}}, "body.refs.version", "Input should be a text or a whole number"),
+        ({"refs": {"version": "x" * 201}}, "body.refs.version", "String should have at most 200 characters"),
+        ({"overwrite": "yes"}, "body.overwrite", "Input should be a valid boolean"),
+        ({"reprocess": 1}, "body.reprocess", "Input should be a valid boolean"),
+        ({"approval": "off"}, "body.approval", "Input should be a valid boolean"),
+    ],
+)
+def test_o6_a_mistake_in_an_order_is_named_once(
+    partner_of: Callable[..., Partner], given: Mapping[str, Any], where: str, detail: str
+) -> None:
+    answer = partner_of("once").order(1, **given)
+    assert read(answer) == (422, "request.invalid")
+    assert answer.json()["errors"] == [{"where": where, "detail": detail}]
+
+
 def resolve(parameter: Mapping[str, Any]) -> Mapping[str, Any]:  # of the OpenAPI document
     name = str(parameter.get("$ref", "")).rpartition("/")[2]
     return DOCUMENT["components"]["parameters"][name] if name else parameter

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, StrictInt, model_validator
+from pydantic import Field, StrictBool, StrictInt, model_validator
 
 from anabranch.canonical import Json, JsonObject
 from anabranch.errors import InputError
@@ -31,9 +31,11 @@ class PlatformOrder(StrictModel):
     title: Line | None = None
     description: Annotated[str, Field(max_length=4000)] | None = None
     tags: list[Line] = Field(default_factory=list, max_length=MAX_TAGS)
-    overwrite: bool = Field(False, description="Replace what was submitted and is not approved.")
-    reprocess: bool = Field(False, description="Make the next revision, while the approved one goes on being served.")
-    approval: bool | None = Field(None, description="Ask for an approval even if the platform does not.")
+    overwrite: StrictBool = Field(False, description="Replace what was submitted and is not approved.")
+    reprocess: StrictBool = Field(
+        False, description="Make the next revision, while the approved one goes on being served."
+    )
+    approval: StrictBool | None = Field(None, description="Ask for an approval even if the platform does not.")
     clearance: Literal["uncleared", "internal", "public"] | None = Field(
         None, description="Who may read it: without it, a new release is `uncleared`, and others stay as they are."
     )

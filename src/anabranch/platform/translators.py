@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Annotated
 
-from pydantic import Field, StrictInt
+from pydantic import Field, StrictBool, StrictInt
 
 from anabranch.canonical import Json
 from anabranch.engine.entry_points import load_entry_points
@@ -29,7 +29,7 @@ class BlobRequest(StrictModel):
     description: str | None = None
     tags: list[str] = Field(default_factory=list)
     processing_options: dict[str, Json] = Field(default_factory=dict)
-    overwrite: bool = False
+    overwrite: StrictBool = False
     callback_url: str | None = None
     callback_secret: str | None = None
     webhook_url: Json = None
