@@ -52,7 +52,7 @@ class Partner:
 
     def get(self, path: str, **query: str) -> httpx.Response:
         """Fetch a path."""
-        return self.api.get(path, params=query, headers=self.key)
+        return self.api.get(path, params=query or None, headers=self.key)
 
     def count(self, table: str) -> int:
         """How many rows the platform has."""
@@ -244,6 +244,9 @@ def test_a_status_is_that_of_an_id(partner_of: Callable[..., Partner]) -> None:
     for absent in ("0" * 32, "0" * 64, "0" * 12, "00000000-0000-0000-0000-000000000000"):
         assert read(partner.get(f"/api/platform/status/{absent}")) == (404, "release.not_found")
     assert read(partner.get("/api/platform/releases", ref="a=\x00")) == (422, "request.invalid")
+    twice = partner.get("/api/platform/releases?ref=a=1&ref=a=2")
+    assert twice.json()["errors"] == [{"where": "query.ref", "detail": "Each reference is given once"}]
+    assert partner.get("/api/platform/releases?ref=a=1&ref=b=2").status_code == 200
 
 
 def test_p1_an_asset_shows_its_newest_release(partner_of: Callable[..., Partner]) -> None:

@@ -132,6 +132,7 @@ def test_every_error_has_its_exit_code(error: AnabranchError, code: int) -> None
         ("workflows", 2),
         ("workflows reload", 9),
         ("webhooks listen --secret short", 5),
+        ("releases list --ref a=1 --ref a=2", 2),
         ("webhooks listen --event job.* --secret whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", 2),
         ("down", 0),
     ],

@@ -66,7 +66,9 @@ def list_releases(
     json: Json = False,
 ) -> None:
     """List releases, the newest first."""
-    refs = dict(_pair(one) for one in ref or ())
+    refs = dict(map(_pair, ref or ()))
+    if len(refs) < len(ref or ()):
+        raise UsageError("usage", "a reference is given twice", remedy="Give each `--ref` another name.")
     with connect() as client:
         found = client.platform.releases(
             asset_id=asset, approval_status=approval, processing_status=processing, refs=refs, latest=latest
