@@ -332,17 +332,20 @@ def test_a_writer_sees_a_collection_until_it_is_none(
     assert served.client.get("/api/items/scenes/hills", headers=other).status_code == 404
 
 
-def test_s1_without_a_key_what_is_public_can_be_read_and_nothing_else(url: str, served: Served, ddh: Ids) -> None:
+def test_s1_without_a_key_what_is_public_can_be_read_and_nothing_else(
+    url: str, served: Served, keys: Mapping[str, dict[str, str]], ddh: Ids
+) -> None:
     client, public = served.client, ("/stac", "/raster", "/features", "/files")
     for call in WALKED:
         found, nothing = (ask(client, call, ids, {}) for ids in (ddh, ABSENT))
         assert read(found, ddh) == read(nothing, ddh), call
-        is_public = call[0] == "get" or call[1] == "/stac/search"
+        is_public = (call[0] == "get" and "/previews/" not in call[1]) or call[1] == "/stac/search"
         assert (found.status_code == 401) == (not (is_public and call[1].startswith(public))), call
     with psycopg.connect(url, autocommit=True) as login:
         login.execute("update app.publication_keys set public = true where key in ('scenes/hills', 'layers/cities')")
     try:
         _check_public(client, ddh)
+        _check_public_with_key(client, keys["globex read"], ddh)
     finally:
         with psycopg.connect(url, autocommit=True) as login:
             login.execute("update app.publication_keys set public = false")
@@ -350,6 +353,23 @@ def test_s1_without_a_key_what_is_public_can_be_read_and_nothing_else(url: str, 
 
 def _is_found(client: httpx.Client, call: Call, ids: Ids) -> bool:
     return ask(client, call, ids, {}).is_success
+
+
+def _check_public_with_key(client: httpx.Client, key: dict[str, str], ddh: Ids) -> None:
+    """A key of another platform shows what is public, and no more of it than no key does."""
+    for call in WALKED:
+        if call[0] == "get" and call[1].startswith(("/stac/", "/raster/", "/features/", "/files/")):
+            keyed, open_to_all = (ask(client, call, ddh, headers) for headers in (key, {}))
+            if open_to_all.is_success and call[1] != "/stac/search":
+                assert read(keyed, ddh) == read(open_to_all, ddh), call
+    for path in (
+        file_of("photo"),
+        "/stac/collections/scenes/items/photo",
+        "/raster/collections/scenes/items/photo/info",
+    ):
+        assert client.get(path, headers=key).status_code == 404, path
+    assert client.head("/stac/collections/scenes/items/hills", headers=key).status_code == 200
+    assert client.get("/api/items/scenes/hills/publications", headers=key).status_code == 404
 
 
 def _check_public(client: httpx.Client, ddh: Ids) -> None:

@@ -9,7 +9,7 @@ from fastapi.openapi.models import HTTPBearer
 from fastapi.openapi.models import SecurityBase as SecurityModel
 from fastapi.security.base import SecurityBase
 
-from anabranch.access import Principal, Scope
+from anabranch.access import ANONYMOUS, NotAuthenticated, Principal, Scope
 from anabranch.adapters.postgres.store.reads import PostgresReads
 from anabranch.api.health.loop_beat import LoopBeat
 from anabranch.api.health.monitor import Monitor
@@ -140,6 +140,8 @@ class Needs(SecurityBase):
     async def __call__(self, caller: CurrentCaller) -> None:
         """Refuse a caller whose scope doesn't include this one."""
         if not caller.principal.scope.includes(self.scope):
+            if caller.principal is ANONYMOUS:
+                raise NotAuthenticated("auth.missing", f"this needs a key with the scope {self.scope}")
             raise AnabranchError(
                 "auth.forbidden",
                 f"this needs the scope {self.scope}, and the caller has {caller.principal.scope}",

@@ -45,6 +45,7 @@ from anabranch.api.security.hang_guard import HangGuard
 from anabranch.api.security.limits import Limits
 from anabranch.api.security.outer_middleware import Admission
 from anabranch.api.security.public_address import AllowedHosts, PublicAddress
+from anabranch.api.security.public_reads import PublicReads
 from anabranch.api.stop_signals import on_stop_signal
 from anabranch.api.streaming.job_watcher import JobWatcher
 from anabranch.app import CATALOG_CONNECTIONS, FEATURES_CONNECTIONS
@@ -137,6 +138,8 @@ def create_app(settings: Settings, database_url: str, on_refused: Callable[[], N
     app.state.tick = LoopBeat()
     app.state.requests = RequestCounts()
     app.state.limits = Limits(settings)
+    if settings.anonymous_read:
+        app.add_middleware(PublicReads)
     app.add_middleware(
         HeadByGet, knows_head=lambda scope: any(route.matches(scope)[0] is Match.FULL for route in app.routes)
     )
