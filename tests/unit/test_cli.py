@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Mapping
 from contextlib import nullcontext, suppress
+from dataclasses import fields
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
@@ -25,6 +26,7 @@ from anabranch.cli.jobs.demo import find_activation
 from anabranch.cli.jobs.follow import explain_unavailable, require_success
 from anabranch.cli.jobs.links import find_links
 from anabranch.cli.main import call
+from anabranch.cli.platform import commands
 from anabranch.cli.stack import start
 from anabranch.cli.stack.plugins import PluginWatcher, explain_missing_plugins
 from anabranch.cli.terminal import completers
@@ -35,6 +37,7 @@ from anabranch.cli.terminal.progress import show_progress
 from anabranch.client import Event, Graph, JobStatus, Log, NotAllowed, TimedOut
 from anabranch.client import Progress as TaskProgress
 from anabranch.contract.answer import read
+from anabranch.contract.platform import Release
 from anabranch.embedded.home import CHILD_MARK, STACK_MARK, Child, Home, Stack
 from anabranch.embedded.locate import Remote, find_home, find_remote
 from anabranch.embedded.processes import Process, boot_id, identify
@@ -557,6 +560,28 @@ def test_a_status_shows_no_number_that_is_not_known(
         ["running", "4", "3", "0"],
         ["running", "-", "-", "-"],
         ["pending", "-", "-", "-"],
+    ]
+
+
+def test_a_release_shows_its_error_and_the_revision_that_is_published(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known: dict[str, Any] = dict.fromkeys(field.name for field in fields(Release))
+    release = Release(**{
+        **known, "release_id": "1f8c", "revision": 2, "number": 3, "shown_revision": 1,
+        "items": [SimpleNamespace(links={"item": "/stac/x"})],
+        "processing_status": "failed", "approval_status": "pending_review",
+        "error": {"code": "raster.empty", "message": "no pixels", "remedy": "Send some."},
+    })  # fmt: skip
+    client = SimpleNamespace(platform=SimpleNamespace(status=lambda _: release))
+    monkeypatch.setattr(commands, "connect", lambda: nullcontext(client))
+    said = "release 1f8c revision 2: processing failed, pending_review"
+    assert call(["releases", "show", "1f8c"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        f"{said}; publication 3, which shows revision 1, is published",
+        "item /stac/x",
+        "error raster.empty: no pixels",
+        "Send some.",
     ]
 
 

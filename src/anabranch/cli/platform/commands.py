@@ -10,7 +10,7 @@ from anabranch.cli.connection import connect
 from anabranch.cli.exit_codes import UsageError
 from anabranch.cli.jobs.parameters import read_parameters
 from anabranch.cli.terminal.options import Json
-from anabranch.cli.terminal.output import ago, format_time, print_json, print_line, print_list, print_result
+from anabranch.cli.terminal.output import ago, escape, format_time, print_json, print_line, print_list, print_result
 from anabranch.contract.platform import AuditEntry, Platform, Release, WorkOrder
 
 __all__ = [
@@ -213,12 +213,20 @@ def retire_platform(
 
 
 def _print(release: Release, *, json: bool) -> None:
-    shown = "nothing is published" if release.number is None else f"publication {release.number} is published"
+    shown = "nothing is published"
+    if release.number is not None:
+        of = "" if release.shown_revision == release.revision else f", which shows revision {release.shown_revision},"
+        shown = f"publication {release.number}{of} is published"
     said = f"release {release.release_id} revision {release.revision}: processing {release.processing_status}, "
     print_result(release, f"{said}{release.approval_status}; {shown}", json=json)
-    if not json:
-        for item in release.items:
-            print_line(f"item {item.links['item']}")
+    if json:
+        return
+    for item in release.items:
+        print_line(f"item {item.links['item']}")
+    if isinstance(error := release.error, dict):
+        print_line(escape(f"error {error.get('code')}: {error.get('message')}"))
+        if error.get("remedy"):
+            print_line(escape(str(error["remedy"])))
 
 
 def _print_releases(found: list[Release], *, json: bool) -> None:
