@@ -35,6 +35,6 @@ def merge_unions(errors: Sequence[Found]) -> list[Found]:
 
 def _find_union(error: Found) -> tuple[str | int, ...] | None:
     """The place of the value, if the error may be that of a branch."""
-    *place, last = error["loc"]
-    branch = BRANCHES.get(str(last))
-    return tuple(place) if branch and error["type"].startswith(branch[0]) else None
+    place = tuple(error["loc"])
+    branch = BRANCHES.get(str(place[-1])) if place else None
+    return place[:-1] if branch and error["type"].startswith(branch[0]) else None
