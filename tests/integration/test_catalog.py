@@ -426,6 +426,8 @@ def test_e5_the_handler_role_publishes_and_touches_nothing_else(
         "find_foreign",
         "find_layer",
         "find_made_from",
+        "find_name_holder",
+        "find_outdated",
         "find_provenance",
         "find_readable",
         "find_shown",

@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from hashlib import sha256
 from itertools import chain, count
 from pathlib import Path
@@ -22,8 +23,9 @@ from anabranch.engine.read_models import JobDetail
 from anabranch.engine.submitting.submission import Order
 from anabranch.errors import InputError
 from anabranch.item_actions import ItemAction
-from anabranch.platform.action_by import ActionBy
+from anabranch.platform.action_by import ALL_PLATFORMS, ActionBy
 from anabranch.testing.postgres import Databases
+from tests.support.data_hub import make_policy
 from tests.support.rasters import hills, make_raster
 from tests.support.stack import Stack, open_stack
 from tests.support.waiting import PATIENCE_SECONDS
@@ -232,6 +234,8 @@ async def test_p6_a_file_is_readable_from_its_publication_until_it_is_withdrawn(
     ).job.error is None
     await publishing.change_writer("heights", "arcgis", by, adds=False)
 
+    policy = make_policy("none", raster="process_raster")
+    await stack.gateway.releases.save_platform("ddh", policy, replace(by, platform_filter=ALL_PLATFORMS))
     again = await run(stack, "ddh", "process_raster", source="bronze://ddh/a.tif", tiling="always", **made)
     assert again.job.state is JobState.COMPLETED, again.job.error
     assert await who_reads() == ["ddh"]
