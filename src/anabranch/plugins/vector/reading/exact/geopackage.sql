@@ -18,25 +18,25 @@ select count(*) from {table} not indexed;
 select name, type = 'INTEGER' and pk = 1 from pragma_table_info(:table)
 where lower(name) not in (select lower(column_name) from gpkg_geometry_columns where lower(table_name) = lower(:table));
 
--- name: find_middle
--- A row number about in the middle of a table.
-select coalesce(max(rowid), 0) / 2 from {table};
+-- name: is_any
+-- Whether a condition holds for any row of a table or view.
+select exists (select 1 from {table} where {condition});
 
 -- name: look_at_columns
--- Facts of columns, each by an expression, in one pass over some rows of a table or view.
-select {facts} from {table} where {rows};
+-- Facts of columns, each by an expression, in one pass over a table or view.
+select {facts} from {table};
 
 -- name: odd_integer
-max({column} <> ({column} | 0) or {column} not between {least} and {most})
+{column} <> ({column} | 0) or {column} not between {least} and {most}
 
 -- name: odd_number
-max({column}) > {most} or min({column}) < -{most}
+{column} > {most} or {column} < -{most}
 
 -- name: odd_date
-max(date({column}) is not {column})
+date({column}) is not {column}
 
 -- name: odd_time
-max(strftime('%Y-%m-%dT%H:%M:%S', {column}) is not substr({column}, 1, 19))
+strftime('%Y-%m-%dT%H:%M:%S', {column}) is not substr({column}, 1, 19)
 
 -- name: facts_of_column
 count({column}), sum(typeof({column}) in ('text', 'blob')), sum(typeof({column}) = 'real'),
