@@ -650,3 +650,11 @@ async def test_s1_what_is_open_is_open_whatever_key_is_sent(auth: Any, tmp_path:
             for path in ("/livez", "/", "/docs", "/errors/auth.invalid"):
                 assert (await client.get(path, headers=headers)).is_success, (path, sent)
             assert (await client.get("/readyz", headers=headers)).status_code == 503  # and the key was not looked up
+
+
+async def test_s4_an_application_in_the_process_of_others_leaves_their_gdal_alone(tmp_path: Path) -> None:
+    app = create_app(Settings(home=tmp_path / "home"), "postgresql://127.0.0.1:1/nowhere")
+    transport = httpx.ASGITransport(app)
+    async with app.router.lifespan_context(app), httpx.AsyncClient(transport=transport, base_url=LOOPBACK) as client:
+        assert (await client.get("/")).is_success  # which loads what draws rasters
+    assert "GDAL_SKIP" not in os.environ

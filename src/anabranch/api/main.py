@@ -93,10 +93,13 @@ for _module in (
     ROUTES.include_router(_module.router)
 
 
-def create_app(settings: Settings, database_url: str, on_refused: Callable[[], None] = lambda: None) -> FastAPI:
+def create_app(
+    settings: Settings, database_url: str, on_refused: Callable[[], None] = lambda: None, *, owns_process: bool = False
+) -> FastAPI:
     """The application over the database at this URL, which need not be up yet.
 
-    `on_refused` is called if its storage differs from that of the database's other processes.
+    `on_refused` is called if its storage differs from that of the database's other processes. Only an application that
+    owns its process opens rasters: it closes GDAL's drivers for the whole process.
     """
 
     tokens = Tokens(settings.oidc) if settings.oidc.issuer else None
@@ -107,7 +110,7 @@ def create_app(settings: Settings, database_url: str, on_refused: Callable[[], N
         app.state.gateway = Gateway(settings, database_url, on_refused)
         app.state.monitor = Monitor(app.state.gateway, app.state.tick, tokens)
         await app.state.gateway.open()
-        app.state.serving = _serving(settings, database_url, app.state.gateway)
+        app.state.serving = _serving(settings, database_url, app.state.gateway, owns_process)
         app.state.job_watcher = JobWatcher(app.state.gateway.reads, settings.max_streams)
         ticking = asyncio.create_task(app.state.tick.run())
         try:
@@ -160,10 +163,11 @@ def create_app(settings: Settings, database_url: str, on_refused: Callable[[], N
     return app
 
 
-def _serving(settings: Settings, database_url: str, gateway: Gateway) -> Serving:
+def _serving(settings: Settings, database_url: str, gateway: Gateway, owns_process: bool) -> Serving:
     catalog, layers = Catalog(database_url, CATALOG_CONNECTIONS), Layers(database_url, FEATURES_CONNECTIONS)
     files, objects = gateway.reads.files(), TierObjects(gateway.storage)
-    return Serving(catalog, layers, files, objects, gateway.drafts, draws_in_place=settings.draw_files_in_place)
+    in_place = settings.draw_files_in_place
+    return Serving(catalog, layers, files, objects, gateway.drafts, draws_in_place=in_place, owns_process=owns_process)
 
 
 def app_from_environment() -> FastAPI:
@@ -177,7 +181,8 @@ def app_from_environment() -> FastAPI:
             "the API needs ANABRANCH_DATABASE_URL",
             remedy="Set it, or run `anabranch up`, which sets it for the API it starts.",
         )
-    return create_app(settings, settings.database_url.get_secret_value(), on_refused=lambda: os._exit(os.EX_CONFIG))
+    url = settings.database_url.get_secret_value()
+    return create_app(settings, url, on_refused=lambda: os._exit(os.EX_CONFIG), owns_process=True)
 
 
 def _take_logs(settings: Settings) -> None:

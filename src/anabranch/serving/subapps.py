@@ -82,14 +82,16 @@ class Serving:
         drafts: Drafts,
         *,
         draws_in_place: bool,
+        owns_process: bool,
     ) -> None:
-        """Nothing is imported yet."""
+        """Nothing is imported yet. In a process of its own it closes GDAL's drivers, for all that run in it."""
         self.published = published
         self.objects = objects
         self._catalog = catalog
         self._layers = layers
         self._drafts = drafts
         self._draws_in_place = draws_in_place
+        self._owns_process = owns_process
         self._importing = asyncio.Lock()
         self.stac = SubApp("/stac", self._make_stac)
         self.raster = SubApp("/raster", self._make_raster)
@@ -116,7 +118,8 @@ class Serving:
         return stac.make_stac(self._catalog, self.published, draws_in_place=self._draws_in_place)
 
     async def _make_raster(self) -> ASGIApp:
-        await asyncio.to_thread(close_drivers)
+        if self._owns_process:
+            await asyncio.to_thread(close_drivers)
         await self._import("anabranch.serving.tiles.routes")
         from anabranch.serving.tiles import routes as raster
         from anabranch.serving.tiles.layers.items import LayerItems
