@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
+from decimal import Decimal
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -20,7 +21,7 @@ __all__ = ["FindUnreadable", "OwnValues", "ReadColumns", "TakeRows", "TextFacts"
 NOT_OF_ITS_TYPE = "not_of_its_type"
 MAX_DIGITS = 38  # of a decimal
 DAY_CHARS = 8
-_MANY_DIGITS = "[0-9]{16}"
+_MANY_DIGITS = "^[+-]?[0-9]{16,}$"  # more than floating point has of any number
 _WHOLE = "^[+-]?[0-9]{1,38}$"
 _LOGICAL = {
     **dict.fromkeys(("T", "t", "Y", "y", "true", "1"), True),
@@ -49,9 +50,10 @@ class TextFacts:
     values: int = 0
     lost: int = 0
     is_whole: bool = True
-    is_wide: bool = False  # whole numbers beyond the type given
-    is_long: bool = False  # beyond 64 bits
-    is_inexact: bool = False  # beyond the 15 digits that floating point has
+    exceeds_type: bool = False  # whole numbers beyond the type given
+    exceeds_int64: bool = False
+    exceeds_digits: bool = False  # beyond the 15 digits that floating point has of any number
+    exceeds_double: bool = False  # whole numbers that floating point does not have exactly
 
     def add(self, texts: pa.Array, given: pa.DataType) -> None:
         """Look at more values."""
@@ -60,20 +62,26 @@ class TextFacts:
         self.lost += found.null_count - texts.null_count
         numbers = texts.filter(found.is_valid())
         self.is_whole = self.is_whole and pc.all(pc.match_substring_regex(numbers, _WHOLE)).as_py() is not False
-        if _is_number(given) and self.is_whole:
-            self.is_wide = self.is_wide or parse_texts(numbers, given).null_count > 0
-            self.is_long = self.is_long or parse_texts(numbers, pa.int64()).null_count > 0
-            self.is_inexact = self.is_inexact or bool(pc.any(pc.match_substring_regex(numbers, _MANY_DIGITS)).as_py())
+        if not _is_number(given):
+            return
+        if self.is_whole:
+            self.exceeds_type = self.exceeds_type or parse_texts(numbers, given).null_count > 0
+            self.exceeds_int64 = self.exceeds_int64 or parse_texts(numbers, pa.int64()).null_count > 0
+        long = numbers.filter(pc.match_substring_regex(numbers, _MANY_DIGITS)).to_pylist()
+        self.exceeds_digits = self.exceeds_digits or bool(long)
+        self.exceeds_double = self.exceeds_double or any(Decimal(text) != Decimal(float(text)) for text in long)
 
     def choose(self, given: pa.DataType) -> pa.DataType:
         """The type given, one that has all numbers exactly, or text where most values are not of the type."""
         if self.lost * 2 > self.values:
             return pa.string()
-        if not _is_number(given) or (pa.types.is_integer(given) and self.is_whole and not self.is_wide):
+        if not _is_number(given) or (pa.types.is_integer(given) and self.is_whole and not self.exceeds_type):
             return given
-        if not self.is_whole or (pa.types.is_floating(given) and not self.is_inexact):
+        if not self.is_whole:
+            return pa.string() if self.exceeds_double else pa.float64()
+        if pa.types.is_floating(given) and not self.exceeds_digits:
             return pa.float64()
-        return pa.decimal128(MAX_DIGITS) if self.is_long else pa.int64()
+        return pa.decimal128(MAX_DIGITS) if self.exceeds_int64 else pa.int64()
 
 
 def _is_number(kind: pa.DataType) -> bool:
