@@ -20,7 +20,7 @@ from anabranch.plugins.vector.reading.open_layers import open_layers
 from anabranch.plugins.vector.settings import VectorSettings
 from tests.support.source_layers import read_all
 from tests.support.vector_batches import make_layer
-from tests.support.vectors import KML, make_geopackage, make_zip, write_frame, zip_shapefile
+from tests.support.vectors import KML, feature, make_collection, make_geopackage, make_zip, write_frame, zip_shapefile
 from tests.unit.vector.conftest import Open, Refuse
 
 ROWS = 3000
@@ -199,6 +199,13 @@ def test_v1_geometries_of_geojson_that_are_not_valid_are_no_nulls(tmp_path: Path
     (report,) = clean_file(path)
     dropped = {why: [(one.row, one.what) for one in found.samples] for why, found in report.dropped.items()}
     assert dropped == {"null_geometry": [(6, ""), (7, "")], "unreadable_geometry": list(enumerate(BAD_SHAPES, start=2))}
+
+
+def test_v1_more_geometries_that_are_not_valid_than_samples_are_counted_in_every_batch(tmp_path: Path) -> None:
+    bad, count = feature(geometry={"type": "Foo"}), 250
+    (report,) = clean_file(make_collection(tmp_path / "a.geojson", [feature(), *[bad] * count]))
+    dropped = report.dropped["unreadable_geometry"]
+    assert (report.written, dropped.count, [one.row for one in dropped.samples]) == (1, count, [2, 3, 4, 5, 6])
 
 
 def test_v1_geometries_of_a_geopackage_that_are_none_are_no_nulls(tmp_path: Path) -> None:

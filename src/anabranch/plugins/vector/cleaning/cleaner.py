@@ -165,7 +165,7 @@ class Cleaner:
 def _describe(batch: SourceBatch, places: "npt.NDArray[np.int64]", place: int) -> str:
     """What a geometry is that can't be read."""
     at = int(places[place])
-    return batch.unreadable.get(at) or describe_wkb(batch.geometry[at].as_py())
+    return batch.unreadable[at] if at in batch.unreadable else describe_wkb(batch.geometry[at].as_py())
 
 
 def _plan_columns(schema: pa.Schema, limit: int) -> tuple[Column, ...]:
