@@ -1,5 +1,6 @@
 """Every format gives the rows that were written, exactly."""
 
+import html
 import json
 import math
 import sqlite3
@@ -22,6 +23,7 @@ import shapely
 from anabranch.plugins.vector.settings import VectorSettings
 from tests.support.source_layers import read_all
 from tests.support.vectors import (
+    KML,
     circular,
     feature,
     make_collection,
@@ -388,6 +390,39 @@ def test_v1_values_of_kml_that_are_not_of_their_type_are_null_and_reported(
     ]
     samples = content.changed["not_of_its_type"].samples if lost else ()
     assert {sample.row: sample.what for sample in samples} == {row: f"column v: {text}" for row, text in lost.items()}
+
+
+def make_placemark(schema: str, name: str, value: str) -> str:
+    data = f'<SchemaData schemaUrl="#{schema}"><SimpleData name="{name}">{value}</SimpleData></SchemaData>'
+    return f"<Placemark><ExtendedData>{data}</ExtendedData><Point><coordinates>1,2</coordinates></Point></Placemark>"
+
+
+def make_schema(name: str, field: str, kind: str) -> str:
+    return f'<Schema id="{name}" name="{name}"><SimpleField name="{field}" type="{kind}"/></Schema>'
+
+
+def test_v1_fields_of_kml_have_the_types_of_their_layers(layers: Open, tmp_path: Path) -> None:
+    """A field of one name may have another type in each schema; where a layer uses several, it has all values."""
+    values = {"a": ["1", "3000000000"], "b": ["x", "2"], "c": ["1.5"]}
+    schemas = "".join(make_schema(*each) for each in (("a", "v", "int"), ("b", "v", "string"), ("c", "v", "double")))
+    folders = {name: [make_placemark(name, "v", value) for value in found] for name, found in values.items()}
+    folders["all"] = [placemark for found in folders.values() for placemark in found]
+    content = "".join(f"<Folder><name>{name}</name>{''.join(found)}</Folder>" for name, found in folders.items())
+    path = make_kml(tmp_path / "a.kml", f"<Document>{schemas}{content}</Document>")
+    found = {layer.name: [row["v"] for row in read_all(layer).attributes] for layer in layers(path)}
+    assert found == {
+        "a": [1, 3_000_000_000], "b": ["x", "2"], "c": [1.5], "all": ["1", "3000000000", "x", "2", "1.5"]
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["a&amp;b", "&#252;", "ü", "a &lt; b"])
+@pytest.mark.parametrize("encoding", ["utf-8", "iso-8859-1"])
+def test_v1_fields_of_kml_have_names_with_entities(layers: Open, tmp_path: Path, name: str, encoding: str) -> None:
+    content = make_schema("a", name, "int") + make_placemark("a", name, "3000000000")
+    text = KML.format(f"<Document>{content}</Document>").replace("UTF-8", encoding)
+    (tmp_path / "a.kml").write_bytes(text.encode(encoding))
+    (layer,) = layers(tmp_path / "a.kml")
+    assert read_all(layer).attributes[0][html.unescape(name)] == 3_000_000_000
 
 
 def write_times(path: Path, texts: Sequence[str | None]) -> Path:

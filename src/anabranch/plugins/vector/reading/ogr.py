@@ -29,6 +29,7 @@ __all__ = [
     "OgrFile",
     "check_drivers",
     "count_features",
+    "find_types",
     "list_indexed_layers",
     "list_layers",
     "open_layer",
@@ -101,6 +102,12 @@ def count_features(file: OgrFile, layer: str | int = 0, *, force: bool = False) 
     """How many rows a layer has, as the file says, or as GDAL counts; 0 where the file does not say."""
     with _reported(file):
         return max(0, int(pyogrio.read_info(file.path, layer=layer, force_feature_count=force)["features"]))
+
+
+def find_types(file: OgrFile, layer: str | int = 0) -> dict[str, pa.DataType]:
+    """The types that GDAL gives to the columns of a layer, by their names."""
+    with _reported(file), open_arrow(file.path, layer=layer, use_pyarrow=True, datetime_as_string=True) as (_, reader):
+        return {column.name: column.type for column in reader.schema}
 
 
 def open_layer(

@@ -12,7 +12,14 @@ from anabranch.plugins.vector.reading.exact.kml import KmlValues, declare_texts
 from anabranch.plugins.vector.reading.exact.times import TimeTexts
 from anabranch.plugins.vector.reading.formats import KML, identify
 from anabranch.plugins.vector.reading.json.scan import require_readable_whole
-from anabranch.plugins.vector.reading.ogr import OgrFile, count_features, list_indexed_layers, list_layers, open_layer
+from anabranch.plugins.vector.reading.ogr import (
+    OgrFile,
+    count_features,
+    find_types,
+    list_indexed_layers,
+    list_layers,
+    open_layer,
+)
 from anabranch.plugins.vector.reading.xml_scan import XmlFacts, scan_xml
 from anabranch.plugins.vector.settings import VectorSettings
 
@@ -46,12 +53,13 @@ def open_kml(path: Path, options: ReadOptions, settings: VectorSettings) -> tupl
         )
     layers = [(name, True) for name, count in counts.items() if count]
     chosen, notices = choose_layers(path.name, layers, options.layer, settings)
-    text, declared = declare_texts(path.read_bytes())
-    file = replace(file, data=text if declared else None, parse=partial(KmlValues, declared))
+    given = path.read_bytes()
+    text, mixed = declare_texts(given)
+    declared = {name: find_types(file, places[name]) if text != given else {} for name in chosen}
     notices = (*notices, *((_LINKS,) if facts.names["NetworkLink"] else ()))
     return tuple(
         open_layer(
-            file,
+            replace(file, data=text if text != given else None, parse=partial(KmlValues, declared[name], mixed)),
             name,
             places[name],  # a document without a name has that of the file, which GDAL does not know here
             crs=KML_CRS,

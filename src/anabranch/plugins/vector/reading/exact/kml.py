@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from html import unescape
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -19,38 +20,38 @@ __all__ = ["KmlValues", "declare_texts"]
 
 NOT_GIVEN = -1
 _MAY_LACK = ("tessellate", "visibility")  # where a placemark has none, GDAL gives -1
-_TYPES = {
-    **dict.fromkeys((b"int", b"short", b"ushort"), pa.int32()),
-    b"uint": pa.int64(),
-    b"bool": pa.bool_(),
-    **dict.fromkeys((b"float", b"double"), pa.float64()),
-}
 _SCHEMA = re.compile(rb"<Schema\b.*?</Schema\s*>", re.DOTALL)
 _FIELD = re.compile(rb"<SimpleField\b[^>]*>")
 _TYPE = re.compile(rb"(\btype\s*=\s*)([\"'])\s*(\w+)\s*\2")
 _NAME = re.compile(rb"\bname\s*=\s*([\"'])(.*?)\1", re.DOTALL)
 
 
-def declare_texts(kml: bytes) -> tuple[bytes, dict[str, pa.DataType]]:
-    """The file with texts as the type of all fields of its schemas, and their types: GDAL would change values."""
-    types: dict[str, set[pa.DataType]] = {}
+def declare_texts(kml: bytes) -> tuple[bytes, frozenset[str]]:
+    """The file with texts as the type of all fields of its schemas, since GDAL would change values of others.
+
+    And the names of fields that have several types: a layer may have values of more than one schema.
+    """
+    types: dict[str, set[bytes]] = {}
 
     def note(field: "re.Match[bytes]") -> bytes:
         kind, name = _TYPE.search(field[0]), _NAME.search(field[0])
-        if not kind or not name:
-            return field[0]
-        types.setdefault(name[2].decode("utf-8", "replace"), set()).add(_TYPES.get(kind[3], pa.string()))
+        if kind and name:
+            types.setdefault(unescape(name[2].decode("utf-8", "replace")), set()).add(kind[3])
         return _TYPE.sub(rb"\1\2string\2", field[0])
 
     text = _SCHEMA.sub(lambda schema: _FIELD.sub(note, schema[0]), kml)
-    return text, {name: found.pop() for name, found in types.items() if len(found) == 1}
+    return text, frozenset(name for name, found in types.items() if len(found) > 1)
 
 
 @dataclass
 class KmlValues:
-    """The columns of a layer that we parse; `declared` has the types of a schema, whose fields GDAL gives as texts."""
+    """The columns of a layer that we parse.
+
+    `declared` are the types that GDAL gives to its columns by the schemas, and `mixed` those with several types there.
+    """
 
     declared: Mapping[str, pa.DataType]
+    mixed: frozenset[str]
     read: ReadColumns
 
     def find_types(self, given: Sequence[pa.Field]) -> dict[str, pa.DataType]:
@@ -60,24 +61,27 @@ class KmlValues:
             for name, found in facts.items():
                 found.add(_trim(batch.column(name)), self.declared[name])
         lacking = {field.name: field.type for field in given if field.name in _MAY_LACK and field.type == pa.int32()}
+        self._fields = list(facts)
         self._times = TimeTexts(self.read).find_types(given)
-        return {name: found.choose(self.declared[name]) for name, found in facts.items()} | self._times | lacking
+        return {name: self._choose(name, found) for name, found in facts.items()} | self._times | lacking
 
     def open(self, types: Mapping[str, pa.DataType], changed: Notes) -> TakeRows:
         """What returns the values of rows."""
         take_times = TimeTexts(self.read).open(self._times, changed)
-        fields = [name for name in types if name in self.declared and name not in self._times]
-        lacking = [name for name in types if name not in self._times and name not in fields]
+        lacking = [name for name in types if name not in self._times and name not in self._fields]
 
         def take(batch: pa.RecordBatch, rows: "Rows") -> dict[str, pa.Array]:
-            texts = {name: _trim(batch.column(name)) for name in fields}
-            values = {name: parse_texts(texts[name], types[name]) for name in fields}
+            texts = {name: _trim(batch.column(name)) for name in self._fields}
+            values = {name: parse_texts(texts[name], types[name]) for name in self._fields}
             note_misfits(changed, rows, texts, values)
             for name in lacking:
                 values[name] = pc.if_else(pc.equal(batch.column(name), NOT_GIVEN), None, batch.column(name))
             return values | take_times(batch, rows)
 
         return take
+
+    def _choose(self, name: str, found: TextFacts) -> pa.DataType:
+        return pa.string() if found.lost and name in self.mixed else found.choose(self.declared[name])
 
 
 def _is_text(declared: pa.DataType | None, field: pa.Field) -> bool:
