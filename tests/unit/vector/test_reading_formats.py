@@ -8,7 +8,7 @@ import struct
 import zipfile
 from collections.abc import Sequence
 from contextlib import closing
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from pathlib import Path
 
@@ -20,6 +20,7 @@ import pyogrio
 import pytest
 import shapely
 
+from anabranch.plugins.vector.models import Notes
 from anabranch.plugins.vector.settings import VectorSettings
 from tests.support.source_layers import read_all
 from tests.support.vectors import (
@@ -248,6 +249,7 @@ def test_geoparquet_with_native_geometries(layers: Open, tmp_path: Path) -> None
         (["2020-01-01T10:00:00+05:30", None, "2020-01-01T10:00:00Z"], [TEN - timedelta(hours=5.5), None, TEN]),
         (["2020-01-01T10:00:00", None], [TEN.replace(tzinfo=None), None]),
         (["2020-01-01T10:00:00", "2020-01-01T10:00:00Z"], ["2020-01-01T10:00:00", "2020-01-01T10:00:00Z"]),
+        (["2020-01-01T10:00:00.0001Z", None], [TEN, None]),
         ([None, None], [None, None]),
     ],
     ids=str,
@@ -281,7 +283,12 @@ ODD_VALUES: list[tuple[str, list[object], list[object], dict[int, str]]] = [
     ("BOOLEAN", [1, 0, "x"], [True, False, None], {3: "x"}),
     ("BOOLEAN", ["true", "false"], ["true", "false"], {}),
     ("BOOLEAN", [-1, 0], [-1, 0], {}),
+    ("DATETIME", ["2020-01-01T10:00:00.000001Z", "2020-01-01T10:00:00.5Z"],
+     [TEN.replace(microsecond=1), TEN.replace(microsecond=500_000)], {}),
+    ("DATETIME", ["2020-01-01T10:00:00Z", "2020-01-01 10:00", b"caf\xe9"], [TEN, TEN, None], {3: "caf\ufffd"}),
     ("VARCHAR(10)", ["a", None], ["a", None], {}),
+    ("TEXT", ["a\0b", "c", 5, None], ["a\0b", "c", "5", None], {}),
+    ("TEXT(9)", [b"a\0b", "c"], ["a\0b", "c"], {}),
     ("BIGINT", [2**60 + 1, None], [2**60 + 1, None], {}),
     ("DECIMAL(10,2)", [1.25, 3], [1.25, 3.0], {}),
 ]  # fmt: skip
@@ -314,6 +321,32 @@ def test_v1_values_of_a_geopackage_that_are_not_of_their_type_are_null_and_repor
     assert {sample.row: sample.what for sample in samples} == {
         row: f'column v "x: {text}' for row, text in lost.items()
     }
+
+
+@pytest.mark.parametrize("key", ["fid", "id"])
+def test_columns_of_a_geopackage_may_have_names_that_sqlite_has_for_row_numbers(
+    layers: Open, tmp_path: Path, key: str
+) -> None:
+    statements = [
+        f"create table other ({key} integer primary key, geom point, rowid text, oid text, v integer)",
+        "insert into other select fid, geom, 'a', 'b', case fid when 1 then 'x' else fid end from places",
+        "update other set geom = 'x' where v = 3",
+        "insert into gpkg_contents (table_name, data_type, srs_id) values ('other', 'features', 4326)",
+        "insert into gpkg_geometry_columns values ('other', 'geom', 'POINT', 4326, 0, 0)",
+    ]
+    (layer,) = layers(make_geopackage(tmp_path / "a.gpkg", statements), layer="other")
+    content = read_all(layer)
+    assert [(row["rowid"], row["v"]) for row in content.attributes] == [("a", None), ("a", 2), ("a", 3)]
+    (batch,) = layer.read(9, Notes())
+    assert batch.unreadable == {2: "text: x"}
+
+
+def test_v1_texts_of_a_geopackage_that_are_not_utf_8_are_read(layers: Open, tmp_path: Path) -> None:
+    update = "update places set t = case fid when 1 then cast(x'636166e9' as text) else '2020-01-01T10:00:00Z' end"
+    path = make_geopackage(tmp_path / "a.gpkg", ["alter table places add column t DATETIME", update])
+    content = read_all(layers(path)[0])
+    assert [row["t"] for row in content.attributes] == [None, TEN, TEN]
+    assert [one.what for one in content.changed["not_of_its_type"].samples] == ["column t: caf\ufffd"]
 
 
 def put_texts(path: Path, kind: str, width: int, texts: Sequence[str]) -> Path:
@@ -390,6 +423,40 @@ def test_v1_values_of_kml_that_are_not_of_their_type_are_null_and_reported(
     ]
     samples = content.changed["not_of_its_type"].samples if lost else ()
     assert {sample.row: sample.what for sample in samples} == {row: f"column v: {text}" for row, text in lost.items()}
+
+
+GML_VALUES: list[tuple[list[str], list[object]]] = [
+    (["1", "12345678901234567890"], [Decimal(1), Decimal(12345678901234567890)]),
+    (["1", "-9223372036854775808"], [1, -(2**63)]),
+    (["1.5", "1234567890123456789"], ["1.5", "1234567890123456789"]),
+    (["1.5", "1e400"], [1.5, None]),
+    (["1.5", "1e-7"], [1.5, 1e-7]),
+    (["1</v><v>2", "12345678901234567890"], [["1", "2"], ["12345678901234567890"]]),
+    (["2020-01-01T10:00:00.000001Z", "2020-01-01T10:00:00.25Z"],
+     [TEN.replace(microsecond=1), TEN.replace(microsecond=250_000)]),
+    (["2020-01-01T10:00:00.000001", "2020-01-01T10:00:00Z"], ["2020-01-01T10:00:00.000001", "2020-01-01T10:00:00Z"]),
+    (["10:00:00.123456", "11:00:00"], [time(10, 0, 0, 123456), time(11)]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("texts", "read"), GML_VALUES, ids=str)
+def test_v1_values_of_gml_that_gdal_would_change_are_exact(
+    layers: Open, tmp_path: Path, texts: list[str], read: list[object]
+) -> None:
+    point = "<g><gml:Point><gml:coordinates>1,2</gml:coordinates></gml:Point></g>"
+    members = "".join(f"<gml:featureMember><a>{point}<v>{text}</v></a></gml:featureMember>" for text in texts)
+    path = tmp_path / "a.gml"
+    path.write_text(f'<f xmlns:gml="http://www.opengis.net/gml">{members}</f>')
+    content = read_all(layers(path)[0], 1)
+    assert [row["v"] for row in content.attributes] == read
+    lost = [row for row, value in enumerate(read, start=1) if value is None]
+    assert [sample.row for count in content.changed.values() for sample in count.samples] == lost
+
+
+def test_v1_a_notice_says_that_times_of_kml_have_milliseconds(layers: Open, tmp_path: Path) -> None:
+    (fine,) = layers(write_times(tmp_path / "a.kml", ["2020-01-01T10:00:00.123456Z"]))
+    (plain,) = layers(write_times(tmp_path / "b.kml", ["2020-01-01T10:00:00.123Z"]))
+    assert (fine.warnings, plain.warnings) == (("Times are read to the millisecond: some have more digits.",), ())
 
 
 def make_placemark(schema: str, name: str, value: str) -> str:

@@ -1,5 +1,6 @@
 """KML and GML: scanned by us, then read by GDAL."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -8,8 +9,8 @@ from pathlib import Path
 from anabranch.errors import Permanent
 from anabranch.plugins.vector.models import ReadOptions, SourceLayer
 from anabranch.plugins.vector.reading.choose import choose_layers
+from anabranch.plugins.vector.reading.exact.gml import GmlValues
 from anabranch.plugins.vector.reading.exact.kml import KmlValues, declare_texts
-from anabranch.plugins.vector.reading.exact.times import TimeTexts
 from anabranch.plugins.vector.reading.formats import KML, identify
 from anabranch.plugins.vector.reading.json.scan import require_readable_whole
 from anabranch.plugins.vector.reading.ogr import (
@@ -28,6 +29,9 @@ __all__ = ["open_gml", "open_kml", "open_linked_kml"]
 KML_CRS = "OGC:CRS84"
 _HOLDERS = ("kml", "Document", "Folder")  # others hold changes of placemarks that another file has
 _LINKS = "Network links are not followed: what they name is not published."
+
+_FINE = re.compile(rb"T[0-9:]{8}\.[0-9]{4,}[^<]*</(?:\w+:)?(?:when|begin|end)\s*>")
+_TIMES = "Times are read to the millisecond: some have more digits."
 
 
 def open_kml(path: Path, options: ReadOptions, settings: VectorSettings) -> tuple[SourceLayer, ...]:
@@ -56,7 +60,11 @@ def open_kml(path: Path, options: ReadOptions, settings: VectorSettings) -> tupl
     given = path.read_bytes()
     text, mixed = declare_texts(given)
     declared = {name: find_types(file, places[name]) if text != given else {} for name in chosen}
-    notices = (*notices, *((_LINKS,) if facts.names["NetworkLink"] else ()))
+    notices = (
+        *notices,
+        *((_LINKS,) if facts.names["NetworkLink"] else ()),
+        *((_TIMES,) if _FINE.search(given) else ()),
+    )
     return tuple(
         open_layer(
             replace(file, data=text if text != given else None, parse=partial(KmlValues, declared[name], mixed)),
@@ -98,7 +106,7 @@ def open_gml(path: Path, options: ReadOptions, settings: VectorSettings) -> tupl
     """The layers of a GML file: its types of features; no schema beside it or on the network is read."""
     facts = scan_xml(path)
     options_of_gml = {"WRITE_GFS": "NO", "DOWNLOAD_SCHEMA": "NO"}
-    file = OgrFile(path, path.name, "GML", settings, options=options_of_gml, parse=TimeTexts)
+    file = OgrFile(path, path.name, "GML", settings, options=options_of_gml, parse=GmlValues)
     layers = list_indexed_layers(file)
     chosen, notices = choose_layers(path.name, layers, options.layer, settings)
     return tuple(

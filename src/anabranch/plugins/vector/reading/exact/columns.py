@@ -16,7 +16,7 @@ from anabranch.plugins.vector.models import Notes
 if TYPE_CHECKING:
     from anabranch.plugins.vector.models import Rows
 
-__all__ = ["FindUnreadable", "OwnValues", "ReadColumns", "TakeRows", "TextFacts", "note_misfits", "parse_texts"]
+__all__ = ["FindUnreadable", "OwnValues", "ReadColumns", "TakeRows", "TextFacts", "note_misfits", "parse_texts", "trim"]
 
 NOT_OF_ITS_TYPE = "not_of_its_type"
 MAX_DIGITS = 38  # of a decimal
@@ -98,6 +98,12 @@ def parse_texts(texts: pa.Array, kind: pa.DataType) -> pa.Array:
         return texts
     values = _cast_all(pc.replace_substring_regex(texts, r"^[+]", ""), kind)
     return pc.if_else(pc.is_finite(values), values, None) if pa.types.is_floating(kind) else values
+
+
+def trim(texts: pa.Array) -> pa.Array:
+    """The texts without space around them; null where nothing is left."""
+    trimmed = pc.utf8_trim_whitespace(texts)
+    return pc.if_else(pc.equal(trimmed, ""), None, trimmed)
 
 
 def _as_day(text: str | None) -> date | None:

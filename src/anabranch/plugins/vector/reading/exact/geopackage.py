@@ -5,7 +5,7 @@ import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ import pyarrow as pa
 from anabranch.errors import Permanent
 from anabranch.plugins.vector.models import Notes
 from anabranch.plugins.vector.reading.exact.columns import TakeRows, note_misfits
+from anabranch.plugins.vector.reading.exact.times import parse_time
 from anabranch.redaction import show_text
 from anabranch.sql_files import read_statements
 
@@ -101,18 +102,27 @@ class StoredColumns:
         keys = {int(batch.column(0)[int(place)].as_py()): int(place) for place in places}
         with open_database(self.path) as database:
             (column,) = database.execute(STATEMENTS["find_geometry"], (self.table,)).fetchone()
-            found = database.execute(
-                STATEMENTS["read_geometries"].format(column=quote_name(column), table=quote_name(self.table)),
-                (json.dumps(list(keys)),),
-            )
+            parts = {"key": self._find_key(database), "column": quote_name(column), "table": quote_name(self.table)}
+            database.text_factory = _decode
+            found = database.execute(STATEMENTS["read_geometries"].format(**parts), (json.dumps(list(keys)),))
             return {keys[key]: _show(value, size) for key, value, size in found}
 
     def _find_types(self, database: sqlite3.Connection, given: Mapping[str, pa.DataType]) -> dict[str, pa.DataType]:
-        held = database.execute(STATEMENTS["list_columns"], {"table": self.table}).fetchall()
-        skipped = [str(name) for name, _ in held if name not in given and name.lower() not in ROW_NUMBERS]
+        held = self._list_columns(database)
+        database.text_factory = _decode
+        skipped = [name for name in held if name not in given and name.lower() not in ROW_NUMBERS]
         checks = {name: check for name, kind in given.items() if (check := _write_check(kind, quote_name(name)))}
         odd = self._find_odd(database, checks) if checks else ()
         return {name: self._choose_type(database, name, given.get(name)) for name in (*skipped, *odd)}
+
+    def _list_columns(self, database: sqlite3.Connection) -> list[str]:
+        """The names of the columns without that of geometries."""
+        return [str(name) for (name,) in database.execute(STATEMENTS["list_columns"], {"table": self.table})]
+
+    def _find_key(self, database: sqlite3.Connection) -> str:
+        """What has the number of a row; `rowid` may be another column, where the table has a key."""
+        keys = [str(name) for (name,) in database.execute(STATEMENTS["find_key"], {"table": self.table})]
+        return quote_name(keys[0]) if keys else "rowid"
 
     def _find_odd(self, database: sqlite3.Connection, checks: Mapping[str, str]) -> list[str]:
         """The columns whose checks find something; most files have none, which one condition for all finds sooner."""
@@ -133,6 +143,8 @@ class StoredColumns:
 
     def _choose_type(self, database: sqlite3.Connection, name: str, given: pa.DataType | None) -> pa.DataType:
         """The type given, a wider one that has all numbers exactly, or text where most values are of another type."""
+        if given == pa.string():
+            return given
         column = quote_name(name)
         count, texts, reals, least, most = self._look(database, [_piece("facts_of_column", column=column)])
         if given is not None and pa.types.is_temporal(given):
@@ -152,16 +164,17 @@ class StoredColumns:
     def _read(self, names: Sequence[str]) -> Iterator[tuple[Stored, ...]]:
         """The key of each row and the values of columns."""
         with open_database(self.path) as database:
-            database.text_factory = lambda text: text.decode(errors="replace")
-            if self.is_view:
+            key = None if self.is_view else self._find_key(database)
+            database.text_factory = _decode
+            if key is None:
                 cursor = database.execute(STATEMENTS["read_view"].format(table=quote_name(self.table)))
                 held = [column[0] for column in cursor.description]
                 places = [held.index(name) for name in names]
                 yield from ((None, *(row[place] for place in places)) for row in cursor)
                 return
-            columns = ", ".join(["rowid", *map(quote_name, names)])
+            columns = ", ".join([key, *map(quote_name, names)])
             yield from database.execute(
-                STATEMENTS["read_columns"].format(columns=columns, table=quote_name(self.table))
+                STATEMENTS["read_columns"].format(columns=columns, table=quote_name(self.table), key=key)
             )
 
 
@@ -178,7 +191,7 @@ def _write_check(kind: pa.DataType, column: str) -> str:
         return _piece("odd_number", column=column, most=_LARGEST[kind])
     if pa.types.is_temporal(kind):
         return _piece("odd_date" if pa.types.is_date(kind) else "odd_time", column=column)
-    return ""
+    return _piece("odd_text", column=column) if kind == pa.string() else ""
 
 
 def _converter(kind: pa.DataType) -> Callable[[Stored], object]:
@@ -194,9 +207,13 @@ def _converter(kind: pa.DataType) -> Callable[[Stored], object]:
     return _as_text if kind == pa.string() else (lambda value: _as_time(value, has_zone=kind.tz is not None))
 
 
+def _decode(text: bytes) -> str:
+    return text.decode(errors="replace")
+
+
 def _as_text(value: Stored) -> str | None:
     if isinstance(value, bytes):
-        return value.decode(errors="replace")
+        return _decode(value)
     return None if value is None else str(value)
 
 
@@ -211,10 +228,4 @@ def _as_day(value: Stored) -> date | None:
 
 
 def _as_time(value: Stored, *, has_zone: bool) -> datetime | None:
-    """The time of a text like 2024-01-05T10:00:00Z or 2024/01/05 10:00; it is in UTC if it does not say."""
-    try:
-        found = datetime.fromisoformat(value.strip().replace("/", "-")) if isinstance(value, str) else None
-        aware = found and found.replace(tzinfo=found.tzinfo or UTC).astimezone(UTC)
-    except (ValueError, OverflowError):
-        return None
-    return aware if has_zone or aware is None else aware.replace(tzinfo=None)
+    return parse_time(value, has_zone=has_zone) if isinstance(value, str) else None

@@ -14,9 +14,13 @@ order by contents.rowid;
 select count(*) from {table} not indexed;
 
 -- name: list_columns
--- The columns of a table or view, and whether each is its key.
-select name, type = 'INTEGER' and pk = 1 from pragma_table_info(:table)
+-- The columns of a table or view without that of geometries.
+select name from pragma_table_info(:table)
 where lower(name) not in (select lower(column_name) from gpkg_geometry_columns where lower(table_name) = lower(:table));
+
+-- name: find_key
+-- The column that is the number of a row.
+select name from pragma_table_info(:table) where upper(type) = 'INTEGER' and pk = 1;
 
 -- name: is_any
 -- Whether a condition holds for any row of a table or view.
@@ -37,6 +41,10 @@ date({column}) is not {column}
 
 -- name: odd_time
 strftime('%Y-%m-%dT%H:%M:%S', {column}) is not substr({column}, 1, 19)
+or {column} glob '*.[0-9][0-9][0-9][0-9]*'
+
+-- name: odd_text
+instr({column}, char(0)) > 0
 
 -- name: facts_of_column
 count({column}), sum(typeof({column}) in ('text', 'blob')), sum(typeof({column}) = 'real'),
@@ -48,7 +56,7 @@ select {column} from {table} where {column} is not null;
 
 -- name: read_columns
 -- The values of columns in the order of rows, with the key of each row.
-select {columns} from {table} not indexed order by rowid;
+select {columns} from {table} not indexed order by {key};
 
 -- name: read_view
 -- All columns of a view: any other list might come in another order.
@@ -60,5 +68,5 @@ select column_name from gpkg_geometry_columns where lower(table_name) = lower(?)
 
 -- name: read_geometries
 -- The first bytes of values in the geometry column of some rows.
-select rowid, substr({column}, 1, 20), length({column}) from {table}
-where rowid in (select value from json_each(?)) and typeof({column}) in ('text', 'blob');
+select {key}, substr({column}, 1, 20), length({column}) from {table}
+where {key} in (select value from json_each(?)) and typeof({column}) in ('text', 'blob');

@@ -10,7 +10,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch.plugins.vector.models import Notes
-from anabranch.plugins.vector.reading.exact.columns import ReadColumns, TakeRows, TextFacts, note_misfits, parse_texts
+from anabranch.plugins.vector.reading.exact.columns import (
+    ReadColumns,
+    TakeRows,
+    TextFacts,
+    note_misfits,
+    parse_texts,
+    trim,
+)
 from anabranch.plugins.vector.reading.exact.times import TimeTexts
 
 if TYPE_CHECKING:
@@ -59,7 +66,7 @@ class KmlValues:
         facts = {field.name: TextFacts() for field in given if _is_text(self.declared.get(field.name), field)}
         for batch in self.read(list(facts)) if facts else ():
             for name, found in facts.items():
-                found.add(_trim(batch.column(name)), self.declared[name])
+                found.add(trim(batch.column(name)), self.declared[name])
         lacking = {field.name: field.type for field in given if field.name in _MAY_LACK and field.type == pa.int32()}
         self._fields = list(facts)
         self._times = TimeTexts(self.read).find_types(given)
@@ -71,7 +78,7 @@ class KmlValues:
         lacking = [name for name in types if name not in self._times and name not in self._fields]
 
         def take(batch: pa.RecordBatch, rows: "Rows") -> dict[str, pa.Array]:
-            texts = {name: _trim(batch.column(name)) for name in self._fields}
+            texts = {name: trim(batch.column(name)) for name in self._fields}
             values = {name: parse_texts(texts[name], types[name]) for name in self._fields}
             note_misfits(changed, rows, texts, values)
             for name in lacking:
@@ -86,8 +93,3 @@ class KmlValues:
 
 def _is_text(declared: pa.DataType | None, field: pa.Field) -> bool:
     return declared not in (None, pa.string()) and field.type == pa.string()
-
-
-def _trim(texts: pa.Array) -> pa.Array:
-    trimmed = pc.utf8_trim_whitespace(texts)
-    return pc.if_else(pc.equal(trimmed, ""), None, trimmed)
