@@ -56,6 +56,12 @@ _TIMES = (
 _PARSERS = {kind.type: kind.parse for kind in _TIMES}
 
 
+def find_properties(feature: Feature) -> dict[str, Any]:  # any JSON
+    """The properties of a feature, if it has some."""
+    properties = feature.get("properties")
+    return properties if isinstance(properties, dict) else {}
+
+
 class PropertyFacts:
     """What the values of each property are, and the ids of features."""
 
@@ -101,8 +107,7 @@ class PropertyFacts:
 
     def add(self, feature: Feature) -> None:
         """Look at a feature."""
-        properties = feature.get("properties")
-        properties = properties if isinstance(properties, dict) else {}
+        properties = find_properties(feature)
         self._add_id(feature.get("id"), properties.get("id"))
         types, times = self.types, self._times
         for name, value in properties.items():
@@ -194,7 +199,7 @@ class OwnColumns:
 
         def take(batch: pa.RecordBatch, rows: "Rows") -> dict[str, pa.Array]:
             taken = list(islice(features, len(rows)))
-            properties = [each.get("properties") or {} for each in taken]
+            properties = [find_properties(each) for each in taken]
             columns = {name: [each.get(name) for each in properties] for name in types}
             if ids and ids in types:
                 columns[ids] = [each.get("id") for each in taken]

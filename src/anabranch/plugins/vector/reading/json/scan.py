@@ -5,6 +5,7 @@ from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import NoneType
 from typing import Literal, NoReturn
 
 from pydantic_core import from_json
@@ -54,7 +55,7 @@ def require_readable_whole(path: Path, form: str, settings: VectorSettings) -> N
         raise Permanent(
             f"{path.name} is {form} of more than {most // MB} MB, and {form} must be read whole",
             code="vector.too_large",
-            remedy=f"Convert it: `ogr2ogr out.gpkg {path.name}`.",
+            remedy=f"Convert it: `ogr2ogr out.gpkg {name}`.",
         )
 
 
