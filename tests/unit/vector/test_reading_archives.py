@@ -1,5 +1,6 @@
 """ZIP archives, and the Shapefiles and other files in them."""
 
+import random
 import stat
 import struct
 import zipfile
@@ -9,6 +10,7 @@ import geopandas
 import pytest
 import shapely
 
+from anabranch.plugins.vector.reading.xml_scan import find_links
 from anabranch.plugins.vector.settings import VectorSettings
 from tests.support.source_layers import read_all
 from tests.support.vectors import (
@@ -270,3 +272,25 @@ def test_s4_linked_files_of_the_same_kmz_are_read_and_no_others(layers: Open, re
     assert "DOCTYPE" in bomb.message
     fake = make_zip(tmp_path / "d.kmz", {**members, "layers/a.kml": b'{"type": "FeatureCollection", "features": []}'})
     assert refuse(fake).code == "vector.mismatch"
+
+
+def test_linked_files_are_bounded_together_and_one_stays_open(layers: Open, refuse: Refuse, tmp_path: Path) -> None:
+    """Each is read whole, and what stays open is in memory."""
+    mark = "<Placemark><Point><coordinates>1,2</coordinates></Point></Placemark>"
+    content = make_kml(
+        tmp_path / "a.kml", f"<Document>{mark}<!--{random.Random(1).randbytes(3 * 2**19).hex()}--></Document>"
+    )
+    links = "".join(f"<NetworkLink><Link><href>{n}.kml</href></Link></NetworkLink>" for n in range(4))
+    main = make_kml(tmp_path / "main.kml", f"<Document>{links}</Document>")
+    path = make_zip(tmp_path / "a.kmz", {"doc.kml": main, **{f"{n}.kml": content for n in range(4)}})
+    error = refuse(path, VectorSettings(vector_memory_mb=256))
+    assert (error.code, "a.kmz is KML of more than 10 MB" in error.message) == ("vector.too_large", True), error.message
+    found = layers(path)
+    assert [layer.read._stream is not None for layer in found] == [True, False, False, False]  # type: ignore[attr-defined]  # of the reader
+    assert [len(read_all(layer).rows) for layer in found] == [1] * 4
+
+
+def test_s4_links_are_not_looked_for_in_a_file_that_is_too_deep(tmp_path: Path) -> None:
+    deep = "<a>" * 200 + "<NetworkLink><href>b.kml</href></NetworkLink>" + "</a>" * 200
+    assert find_links(make_kml(tmp_path / "a.kml", deep)) == []
+    assert find_links(make_kml(tmp_path / "b.kml", deep.replace("<a>", "").replace("</a>", ""))) == ["b.kml"]

@@ -56,6 +56,7 @@ class OgrFile:
     own: OwnValues | None = None  # columns whose values GDAL would change
     find_unreadable: FindUnreadable | None = None  # geometries that the file has where GDAL has none
     parse: Callable[[ReadColumns], OwnValues] | None = None  # what parses times, which GDAL then gives as texts
+    keeps_open: bool = True  # the first layer, from the look at its columns on
 
 
 def check_drivers(allowed: frozenset[str] = ALLOWED) -> None:
@@ -194,7 +195,7 @@ class _Reader(ReadBatches):
         self._own = self._values.find_types(given) if self._values else {}
         self.schema, self._places = self._make_schema()
         # KML and GML are read whole or in passes: many open layers would be many copies.
-        self._stream: Iterator[pa.RecordBatch] | None = stream if layer == 0 else None
+        self._stream: Iterator[pa.RecordBatch] | None = stream if layer == 0 and file.keeps_open else None
         if self._stream is None:
             stream.close()
 

@@ -34,9 +34,11 @@ _FINE = re.compile(rb"T[0-9:]{8}\.[0-9]{4,}[^<]*</(?:\w+:)?(?:when|begin|end)\s*
 _TIMES = "Times are read to the millisecond: some have more digits."
 
 
-def open_kml(path: Path, options: ReadOptions, settings: VectorSettings) -> tuple[SourceLayer, ...]:
-    """The layers of a KML file: its folders that have placemarks."""
-    require_readable_whole(path, "KML", settings)
+def open_kml(
+    path: Path, options: ReadOptions, settings: VectorSettings, *, is_first: bool = True
+) -> tuple[SourceLayer, ...]:
+    """The layers of a KML file: its folders that have placemarks. Of several files, only the first stays open."""
+    require_readable_whole([path], path.name, "KML", settings)
     facts = scan_xml(path)
     placemarks = _count_placemarks(facts)
     if not placemarks:
@@ -45,7 +47,7 @@ def open_kml(path: Path, options: ReadOptions, settings: VectorSettings) -> tupl
             code="vector.kml",
             remedy="Send a KML file with placemarks; ground overlays are pictures, and links are not followed.",
         )
-    file = OgrFile(path, path.name, "KML", settings)
+    file = OgrFile(path, path.name, "KML", settings, keeps_open=is_first)
     held = list_layers(file)
     counts = {name: count_features(file, name) for name, has_geometry in held if has_geometry}
     places = {name: number for number, (name, _) in enumerate(held)}
@@ -85,9 +87,11 @@ def open_linked_kml(
     """The layers of a KMZ archive whose main file has links to others in it, as GDAL writes them."""
     every = options.model_copy(update={"layer": None})
     files = [path for path in (main, *linked) if identify(path) is KML and _count_placemarks(scan_xml(path))]
-    layers = []
-    for layer in (layer for path in files or [main] for layer in open_kml(path, every, settings)):
-        layers.append(replace(layer, warnings=tuple(line for line in layer.warnings if line != _LINKS)))
+    require_readable_whole(files, name, "KML", settings)
+    layers: list[SourceLayer] = []
+    for path in files or [main]:
+        for layer in open_kml(path, every, settings, is_first=not layers):
+            layers.append(replace(layer, warnings=tuple(line for line in layer.warnings if line != _LINKS)))
     choose_layers(name, [(layer.name, True) for layer in layers], options.layer, settings)
     return tuple(layer for layer in layers if options.layer in (None, layer.name))
 

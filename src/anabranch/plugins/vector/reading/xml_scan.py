@@ -51,6 +51,8 @@ def find_links(path: Path) -> list[str]:
 
     def start(name: str, _: dict[str, str]) -> None:
         opened.append(name.rpartition(":")[2])
+        if len(opened) > MAX_DEPTH:
+            raise _Refused
         if opened[-1] == "href" and "NetworkLink" in opened and len(links) < MAX_NAMES:
             links.append("")
 
@@ -61,19 +63,19 @@ def find_links(path: Path) -> list[str]:
     parser = expat.ParserCreate()
     parser.StartElementHandler, parser.CharacterDataHandler = start, add_text
     parser.EndElementHandler = lambda _: opened.pop()
-    parser.StartDoctypeDeclHandler = _stop  # such a file is refused where it is scanned
-    with suppress(expat.ExpatError, _Doctype), path.open("rb") as file:
+    parser.StartDoctypeDeclHandler = _stop
+    with suppress(expat.ExpatError, _Refused), path.open("rb") as file:
         while piece := file.read(PIECE_BYTES):
             parser.Parse(piece, False)
     return [link.strip() for link in links]
 
 
-class _Doctype(Exception):
-    """The file has a document type declaration."""
+class _Refused(Exception):
+    """The file has a document type, or elements that are too deep: it is refused where it is scanned."""
 
 
 def _stop(*_: object) -> None:
-    raise _Doctype
+    raise _Refused
 
 
 class _Scan:

@@ -78,7 +78,7 @@ class _Unreadable:
 def _open_topology(
     path: Path, facts: JsonFacts, options: ReadOptions, settings: VectorSettings
 ) -> tuple[SourceLayer, ...]:
-    require_readable_whole(path, "TopoJSON", settings)
+    require_readable_whole([path], path.name, "TopoJSON", settings)
     held = facts.members.get("objects")
     objects = held if isinstance(held, dict) else {}
     chosen, notices = choose_layers(path.name, [(name, True) for name in objects], options.layer, settings)

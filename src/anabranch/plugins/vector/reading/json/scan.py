@@ -2,7 +2,7 @@
 
 import re
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import NoneType
@@ -48,12 +48,12 @@ def max_document_bytes(settings: VectorSettings) -> int:
     return settings.vector_memory_mb * MB // DOCUMENT_DIVISOR
 
 
-def require_readable_whole(path: Path, form: str, settings: VectorSettings) -> None:
-    """Refuse a file that is too large for a format that must be read whole."""
+def require_readable_whole(paths: Iterable[Path], name: str, form: str, settings: VectorSettings) -> None:
+    """Refuse files that together are too large for a format that must be read whole."""
     most = max_document_bytes(settings)
-    if path.stat().st_size > most:
+    if sum(path.stat().st_size for path in paths) > most:
         raise Permanent(
-            f"{path.name} is {form} of more than {most // MB} MB, and {form} must be read whole",
+            f"{name} is {form} of more than {most // MB} MB, and {form} must be read whole",
             code="vector.too_large",
             remedy=f"Convert it: `ogr2ogr out.gpkg {name}`.",
         )
@@ -192,6 +192,8 @@ class _Scan:
             if not isinstance(feature, dict) or feature.get("type") != "Feature":
                 found = feature.get("type") if isinstance(feature, dict) else feature
                 self._refuse(f"has a value that is no feature, as number {facts.features:,} ({show_text(str(found))})")
+            if not isinstance(feature.get("properties"), (dict, NoneType)):
+                self._refuse(f"has properties that are no JSON object, in feature number {facts.features:,}")
             if _is_null(feature.get("geometry")):
                 facts.null_geometries.append(facts.features)
             facts.properties.add(feature)
