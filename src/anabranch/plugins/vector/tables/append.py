@@ -6,6 +6,7 @@ file does not have are 0.
 """
 
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -38,7 +39,7 @@ UNTYPED_FITTING: dict[ColumnType, frozenset[ColumnType]] = {
     ColumnType.DOUBLE: frozenset({ColumnType.INTEGER, ColumnType.BIGINT, ColumnType.NUMERIC}),
     ColumnType.TEXT: frozenset({ColumnType.NUMERIC}),
 }
-DECIMAL = r"^-?[0-9]+(\.[0-9]+)?$"
+DECIMAL = r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?$"  # written as PostgreSQL writes it: 007 is a text
 FAMILIES: dict[GeometryType, Family] = {
     "Point": Family.POINT,
     "MultiPoint": Family.POINT,
@@ -93,6 +94,8 @@ def _fit_values(values: pa.Array, arrow_type: pa.DataType, column_type: ColumnTy
     if values.null_count == len(values):
         return pa.nulls(len(values), arrow_type)
     fitted = values.cast(arrow_type)
+    if column_type is ColumnType.NUMERIC and pa.types.is_floating(values.type):
+        fitted = pa.array([None if value is None else f"{Decimal(repr(value)):f}" for value in values.to_pylist()])
     if column_type is ColumnType.NUMERIC and not pc.all(pc.match_substring_regex(fitted, DECIMAL)).as_py():
         raise pa.ArrowInvalid("it is no decimal number")
     return fitted
