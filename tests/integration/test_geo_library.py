@@ -118,6 +118,16 @@ def document(owner: Connection[Any], item: str = "parks") -> Any:
     return owner.execute("select document from app.catalog_items where id = %s", [item]).fetchone()[0]  # type: ignore[index]
 
 
+def test_e19_a_second_connection_is_taken_only_where_one_is_free(task: Callable[..., Context]) -> None:
+    ctx, other = task(), task(index=1)
+    with ctx.catalog(), other.catalog_if_free() as second:
+        assert second.execute("select 1").fetchone() == (1,)
+        with ctx.catalog_if_free() as third:
+            assert third is None
+    with ctx.catalog_if_free() as again:
+        assert again is not None
+
+
 def test_v3_c1_a_table_becomes_a_layer_with_all_that_is_known_of_it(ctx: Context, owner: Connection[Any]) -> None:
     run(ctx, PARKS.format(table="parks_new"), "comment on column parks_new.label is 'What people call it.'")
 

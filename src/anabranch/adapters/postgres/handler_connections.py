@@ -5,8 +5,9 @@ import random
 import select
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, suppress
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext, suppress
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from anabranch.storage.read_access import ReadRights
@@ -54,6 +55,7 @@ class HandlerConnections:
         self._url = url
         self._folder = folder
         self._kept: list[IdleConnection] = []
+        self._threads = Lock()
 
     def __repr__(self) -> str:
         return "HandlerConnections()"
@@ -79,6 +81,17 @@ class HandlerConnections:
         """A connection for plugins that publish."""
         return self._open_burst("HANDLER")
 
+    @contextmanager
+    def publishing_if_free(self) -> "Iterator[Connection[TupleRow] | None]":
+        """The same, or None while as many are used as may be."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        with self._lock("burst", ACTIVE_CONNECTIONS) or nullcontext() as lock:
+            if lock is None:
+                yield None
+                return
+            with self._open_connection("HANDLER") as connection:
+                yield connection
+
     def find_rights(self, platform: str, job_id: str, tier: str, keys: Sequence[str]) -> ReadRights:
         """The rights of a job on some objects of a tier, in one statement."""
         from anabranch.adapters.postgres.database import call_text
@@ -92,29 +105,32 @@ class HandlerConnections:
     def _open_burst(
         self, role: str, turn: str = "burst", turns: int = ACTIVE_CONNECTIONS
     ) -> "Iterator[Connection[TupleRow]]":
+        """A connection when it is its turn."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        with self._take_turn(turn, turns), self._open_connection(role) as connection:
+            yield connection
+
+    @contextmanager
+    def _open_connection(self, role: str) -> "Iterator[Connection[TupleRow]]":
         """A connection in a transaction, committed at the end; what the server refuses for now is Unavailable."""
         import psycopg  # late: most handlers never ask
 
         from anabranch.adapters.postgres.connect import Role, breaks_connection, connect, unreachable
 
-        self._folder.mkdir(parents=True, exist_ok=True)
-        with self._take_turn(turn, turns):
-            connection = self._take_kept(role) or connect(
-                self._url, Role[role], name="anabranch handler", autocommit=False
-            )
-            connection.prepare_threshold = None  # statements that were prepared are discarded after each burst
-            try:
-                yield connection
-                connection.commit()
-            except psycopg.Error as error:
-                connection.close()
-                if not (isinstance(error, psycopg.OperationalError) or breaks_connection(error)):
-                    raise
-                raise unreachable(self._url, error) from None
-            except BaseException:  # the handler's own error: what it did is rolled back
-                connection.close()
+        connection = self._take_kept(role) or connect(self._url, Role[role], name="anabranch handler", autocommit=False)
+        connection.prepare_threshold = None  # statements that were prepared are discarded after each burst
+        try:
+            yield connection
+            connection.commit()
+        except psycopg.Error as error:
+            connection.close()
+            if not (isinstance(error, psycopg.OperationalError) or breaks_connection(error)):
                 raise
-            self._keep(role, connection)
+            raise unreachable(self._url, error) from None
+        except BaseException:  # the handler's own error: what it did is rolled back
+            connection.close()
+            raise
+        self._keep(role, connection)
 
     @asynccontextmanager
     async def connection(self) -> "AsyncIterator[AsyncConnection[TupleRow]]":
@@ -137,13 +153,20 @@ class HandlerConnections:
                 raise unreachable(self._url, error) from None
 
     def _take_kept(self, role: str) -> "Connection[TupleRow] | None":
-        for kept in [kept for kept in reversed(self._kept) if kept.role == role]:
-            self._kept.remove(kept)
+        while kept := self._find_kept(role):
             if kept.is_usable():
                 kept.lock.close()
                 return kept.connection
             kept.close()
         return None
+
+    def _find_kept(self, role: str) -> IdleConnection | None:
+        """The last that was kept, which is no longer: a handler may open connections in several threads."""
+        with self._threads:
+            found = next((kept for kept in reversed(self._kept) if kept.role == role), None)
+            if found:
+                self._kept.remove(found)
+        return found
 
     def _keep(self, role: str, connection: "Connection[TupleRow]") -> None:
         """Leave it open for a while, if few others are, with nothing in it of the task that had it."""

@@ -231,6 +231,10 @@ class Context:
         """The same for plugins that publish: it may record publications, and change nothing else."""
         return self._resources.database.publishing()
 
+    def catalog_if_free(self) -> AbstractContextManager[Any]:  # as above
+        """The same at once, or None while other handlers have them all: for work that gains by a second connection."""
+        return self._resources.database.publishing_if_free()
+
     @property
     def geo(self) -> GeoLibrary:
         """Publishes tables that this handler made in schema `geo` by `database`."""

@@ -30,6 +30,9 @@ class Connections(Protocol):
     def publishing(self) -> AbstractContextManager[Any]:
         """The same for plugins that publish."""
 
+    def publishing_if_free(self) -> AbstractContextManager[Any]:
+        """The same, or None where it would have to wait."""
+
     def connection(self) -> AbstractAsyncContextManager[Any]:
         """The same as the first for async handlers."""
 
@@ -88,6 +91,8 @@ class NoDatabase:
     def publishing(self) -> AbstractContextManager[Any]:
         """Refused."""
         raise ContractViolationError("ctx.catalog: the process that runs this handler was given no database")
+
+    publishing_if_free = publishing
 
     def connection(self) -> AbstractAsyncContextManager[Any]:
         """Refused."""

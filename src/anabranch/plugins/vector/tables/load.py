@@ -111,30 +111,44 @@ def copy_chunk(ctx: Context, chunk: ChunkRows, path: Path) -> int:
 def finish_table(ctx: Context, table: StagedTable) -> None:
     """Index a table, and compare what it holds with what was read; Permanent where they differ (V1).
 
-    Two connections index at once, and one of them compares meanwhile; an attempt that was lost changes nothing else.
+    Two connections index at once, if a second one is free; an attempt that was lost changes nothing else.
     """
     with _fenced(ctx) as connection:
         run(connection, "no_time_limit")
         ((finished,),) = run(connection, "close_table", table=table.table)
     if finished is None:
         raise _no_table(table.table)
-    with ThreadPoolExecutor(1) as thread:
-        shapes = None if finished else thread.submit(_index, ctx, table, "geom")
-        _index(ctx, table, "gid", compares=True)
-        if shapes:
-            shapes.result()
-    if not finished:
+    if finished:
+        _index(ctx, table)
+    else:
+        with ThreadPoolExecutor(1) as thread:
+            shapes = thread.submit(_index_shapes_if_free, ctx, table)
+            _index(ctx, table)
+            is_done = shapes.result()
+        if not is_done:
+            with ctx.catalog() as connection:
+                _index_column(connection, table, "geom")
         with _fenced(ctx) as connection:
             run(connection, "no_time_limit")
             run(connection, "complete_table", table=table.table, rows=table.rows)
 
 
-def _index(ctx: Context, table: StagedTable, column: str, *, compares: bool = False) -> None:
+def _index(ctx: Context, table: StagedTable) -> None:
     with ctx.catalog() as connection:
-        run(connection, "no_time_limit")
-        run(connection, "index_table", table=table.table, column=column)
-        if compares:
-            _compare(table, *run(connection, "measure_table", table=table.table)[0])
+        _index_column(connection, table, "gid")
+        _compare(table, *run(connection, "measure_table", table=table.table)[0])
+
+
+def _index_shapes_if_free(ctx: Context, table: StagedTable) -> bool:
+    with ctx.catalog_if_free() as connection:
+        if connection:
+            _index_column(connection, table, "geom")
+        return connection is not None
+
+
+def _index_column(connection: Connection[Any], table: StagedTable, column: str) -> None:
+    run(connection, "no_time_limit")
+    run(connection, "index_table", table=table.table, column=column)
 
 
 def _compare(table: StagedTable, rows: int, chunks: int, bounds: Sequence[float], types: Sequence[str]) -> None:
