@@ -156,7 +156,7 @@ class PageQuery(StrictModel):
     before: int | None = Field(None, ge=1, lt=2**63, description="The cursor of the page before.")
 
 
-def _refuse_twins(pairs: list[str]) -> list[str]:
+def _refuse_duplicates(pairs: list[str]) -> list[str]:
     if len({pair.partition("=")[0] for pair in pairs}) < len(pairs):
         raise PydanticCustomError("ref_twice", "Each reference is given once")
     return pairs
@@ -171,7 +171,7 @@ class ReleasesQuery(PageQuery):
     latest: bool = Field(False, description="Only the newest published release of each asset.")
     ref: Annotated[
         list[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*=[^\x00-\x1f\x7f]+$", max_length=250)]],
-        AfterValidator(_refuse_twins),
+        AfterValidator(_refuse_duplicates),
     ] = Field(default_factory=list, description="`NAME=VALUE` of a reference; may be repeated for another one.")
 
     def wanted(self) -> dict[str, Any]:  # JSON

@@ -38,7 +38,7 @@ def _check_label_pair(given: str) -> str:
     return f"{_check_label_name(name)}={_check_label_value(value)}"
 
 
-def _refuse_twins(given: list[str]) -> list[str]:
+def _refuse_duplicates(given: list[str]) -> list[str]:
     if len({pair.partition("=")[0] for pair in given}) < len(given):
         raise PydanticCustomError("label_twice", "Each label is given once")
     return given
@@ -65,5 +65,5 @@ Labels = Annotated[
 LabelPairs = Annotated[
     list[Annotated[str, AfterValidator(_check_label_pair), _described(f"{LABEL_NAME}={LABEL_VALUE}")]],
     Field(max_length=MAX_LABELS),
-    AfterValidator(_refuse_twins),
+    AfterValidator(_refuse_duplicates),
 ]

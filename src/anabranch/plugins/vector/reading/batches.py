@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from anabranch.errors import Permanent
 
-__all__ = ["check_count", "name_apart", "slice_batch"]
+__all__ = ["check_count", "make_unique", "slice_batch"]
 
 
 def check_count(file: str, rows: int | None, read: int) -> None:
@@ -19,17 +19,17 @@ def check_count(file: str, rows: int | None, read: int) -> None:
         )
 
 
-def name_apart(names: Sequence[str]) -> list[str]:
-    """The names, those that are there twice with a number, so that each is of one column."""
-    taken, apart = set(names), []
+def make_unique(names: Sequence[str]) -> list[str]:
+    """The names, with numbers behind duplicates."""
+    taken, unique = set(names), []
     seen: set[str] = set()
     for name in names:
         distinct, number = name, 2
         while distinct in seen or (distinct != name and distinct in taken):
             distinct, number = f"{name}_{number}", number + 1
         seen.add(distinct)
-        apart.append(distinct)
-    return apart
+        unique.append(distinct)
+    return unique
 
 
 def slice_batch(batch: pa.RecordBatch, max_rows: int) -> Iterator[pa.RecordBatch]:

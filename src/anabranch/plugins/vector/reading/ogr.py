@@ -16,7 +16,7 @@ from pyogrio.raw import open_arrow
 from anabranch.errors import Permanent
 from anabranch.plugins.vector.in_sandbox import LIBRARY_ERRORS
 from anabranch.plugins.vector.models import Notes, ReadBatches, SourceBatch, SourceLayer
-from anabranch.plugins.vector.reading.batches import check_count, name_apart, slice_batch
+from anabranch.plugins.vector.reading.batches import check_count, make_unique, slice_batch
 from anabranch.plugins.vector.reading.curves import simplify_types
 from anabranch.plugins.vector.reading.drivers import ALLOWED, gdal_options
 from anabranch.plugins.vector.reading.exact.columns import FindUnreadable, OwnValues, ReadColumns
@@ -267,7 +267,7 @@ class _Reader(ReadBatches):
         for place, each in zip(self._kept, given, strict=True):
             own = self._own.get(each.name)
             places[place if own is None else each.name] = each if own is None else pa.field(each.name, own)
-        names = name_apart([each.name for each in places.values()])
+        names = make_unique([each.name for each in places.values()])
         return pa.schema(each.with_name(name) for name, each in zip(names, places.values(), strict=True)), list(places)
 
     def _convert(self, batch: pa.RecordBatch, rows: "Rows", own: Mapping[str, pa.Array]) -> SourceBatch:

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from anabranch.errors import Permanent
 from anabranch.plugins.vector.models import Notes, ReadBatches, ReadOptions, SourceBatch, SourceLayer
-from anabranch.plugins.vector.reading.batches import check_count, name_apart
+from anabranch.plugins.vector.reading.batches import check_count, make_unique
 from anabranch.plugins.vector.reading.choose import check_name
 from anabranch.plugins.vector.reading.curves import simplify_types
 from anabranch.plugins.vector.reading.drivers import batch_bytes
@@ -100,8 +100,8 @@ def _inspect(path: Path, settings: VectorSettings) -> tuple[_ParquetFile, int]:
         _check(path.name, schema, geo, len(kept), settings)
         size = sum(metadata.row_group(place).total_byte_size for place in range(metadata.num_row_groups))
         fields = [field for field in schema if field.name not in left_out]
-        apart = name_apart([field.name for field in fields])
-        named = [field.with_name(name) for name, field in zip(apart, fields, strict=True)]
+        unique = make_unique([field.name for field in fields])
+        named = [field.with_name(name) for name, field in zip(unique, fields, strict=True)]
         rows = metadata.num_rows
         repeated = [name for name in names if names.count(name) == 1 and _is_repeated(metadata, schema, name)]
     return _ParquetFile(path, geo, pa.schema(named), names, kept, size / max(1, rows), repeated), rows

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from anabranch.errors import Permanent
 from anabranch.plugins.vector.models import Notes, ReadBatches, ReadOptions, SourceBatch, SourceLayer
-from anabranch.plugins.vector.reading.batches import name_apart
+from anabranch.plugins.vector.reading.batches import make_unique
 from anabranch.plugins.vector.reading.choose import check_name, show_names
 from anabranch.plugins.vector.reading.csv.dialect import Dialect, find_dialect
 from anabranch.plugins.vector.reading.csv.geometry import (
@@ -84,7 +84,7 @@ def open_csv(path: Path, options: ReadOptions, settings: VectorSettings) -> tupl
     file = _CsvFile(path, dialect, geometry, block_bytes, check_range=check_range)
     survey = _survey(file)
     _check_bad_rows(path.name, survey, settings)
-    names = name_apart([dialect.header[place].strip() for place in file.attributes])
+    names = make_unique([dialect.header[place].strip() for place in file.attributes])
     schema = pa.schema([(name, kind.type) for name, kind in zip(names, survey.kinds, strict=True)])
     changed = Notes()
     crs, notices = _find_crs(path.name, survey.srids)

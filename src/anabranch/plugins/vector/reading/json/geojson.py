@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,7 +40,7 @@ def open_json(path: Path, options: ReadOptions, settings: VectorSettings) -> tup
         return _open_topology(path, facts, options, settings)
     name = str(facts.members.get("name") or "").replace("\0", "") or path.stem
     check_name(path.name, options.layer, [name])
-    crs, found, unknown = _find_crs(facts)
+    crs = _find_crs(facts)
     properties = facts.properties
     file = OgrFile(
         path,
@@ -53,7 +53,27 @@ def open_json(path: Path, options: ReadOptions, settings: VectorSettings) -> tup
             properties, lambda: read_features(path, settings), has_ids=properties.ids_rise or properties.ids_are_given
         ),
     )
-    return (open_layer(file, name, crs=crs, crs_found=found, rows=facts.features, **unknown),)
+    return (
+        open_layer(
+            file,
+            name,
+            crs=crs.code,
+            crs_found=crs.found,
+            no_crs=crs.no_crs,
+            rows=facts.features,
+            notices=crs.notices,
+        ),
+    )
+
+
+@dataclass(frozen=True)
+class _Crs:
+    """The CRS of a file: its code and where it was found; of an unknown one an empty code, and why."""
+
+    code: str
+    found: str
+    no_crs: str = SourceLayer.no_crs
+    notices: tuple[str, ...] = ()
 
 
 class _Unreadable:
@@ -82,16 +102,16 @@ def _open_topology(
     held = facts.members.get("objects")
     objects = held if isinstance(held, dict) else {}
     chosen, notices = choose_layers(path.name, [(name, True) for name in objects], options.layer, settings)
-    crs, found, unknown = _find_crs(facts)
+    crs = _find_crs(facts)
+    crs = replace(crs, notices=(*crs.notices, *notices))
     file = OgrFile(path, path.name, "TopoJSON", settings)
     if not all(map(_is_collection, objects.values())):  # GDAL would make one layer of all that are none
         collections = {name: _make_collection(each) for name, each in objects.items()}
         file = replace(file, data=json.dumps({"type": "Topology", **facts.members, "objects": collections}).encode())
     layers = []
     for name in chosen:
-        wishes = {**unknown, "crs": crs, "crs_found": found, "notices": (*unknown.get("notices", ()), *notices)}
-        layers.append(_open_objects(file, name, objects[name], facts, wishes))
-        unknown, notices = {key: text for key, text in unknown.items() if key != "notices"}, ()
+        layers.append(_open_objects(file, name, objects[name], facts, crs))
+        crs = replace(crs, notices=())
     return tuple(layers)
 
 
@@ -108,7 +128,7 @@ def _is_readable(each: object) -> bool:
     return isinstance(each, dict) and isinstance(each.get(_HELD.get(str(each.get("type")), "")), list)
 
 
-def _open_objects(file: OgrFile, name: str, held: Any, known: JsonFacts, wishes: dict[str, Any]) -> SourceLayer:
+def _open_objects(file: OgrFile, name: str, held: Any, known: JsonFacts, crs: _Crs) -> SourceLayer:  # any JSON
     """The layer of an object: the members of a collection, or one geometry."""
     members = held["geometries"] if _is_collection(held) else [held]
     objects = members if isinstance(members, list) else []
@@ -124,11 +144,21 @@ def _open_objects(file: OgrFile, name: str, held: Any, known: JsonFacts, wishes:
             left_out["null_geometry" if is_null else "unreadable_geometry"].append(number)
     own = OwnColumns(facts, lambda: iter(features), has_ids=False)
     if not features:
-        return _open_nothing(name, left_out, wishes)
-    return open_layer(replace(file, own=own), name, name, rows=len(objects), left_out=left_out, **wishes)
+        return _open_nothing(name, left_out, crs)
+    return open_layer(
+        replace(file, own=own),
+        name,
+        name,
+        crs=crs.code,
+        crs_found=crs.found,
+        no_crs=crs.no_crs,
+        rows=len(objects),
+        left_out=left_out,
+        notices=crs.notices,
+    )
 
 
-def _open_nothing(name: str, left_out: Mapping[str, list[int]], wishes: Mapping[str, Any]) -> SourceLayer:
+def _open_nothing(name: str, left_out: Mapping[str, list[int]], crs: _Crs) -> SourceLayer:
     """A layer of which nothing can be read."""
 
     def read(max_rows: int, dropped: Notes) -> Iterator[SourceBatch]:
@@ -136,20 +166,27 @@ def _open_nothing(name: str, left_out: Mapping[str, list[int]], wishes: Mapping[
             dropped.add(reason, rows)
         return iter(())
 
-    count = sum(map(len, left_out.values()))
-    told = {key: wishes[key] for key in ("crs_found", "no_crs") if key in wishes}
-    crs, notices = wishes["crs"] or None, wishes["notices"]
-    return SourceLayer(name, "TopoJSON", pa.schema([]), crs, read, features=count, warnings=notices, **told)
+    return SourceLayer(
+        name,
+        "TopoJSON",
+        pa.schema([]),
+        crs.code or None,
+        read,
+        crs_found=crs.found,
+        no_crs=crs.no_crs,
+        features=sum(map(len, left_out.values())),
+        warnings=crs.notices,
+    )
 
 
-def _find_crs(facts: JsonFacts) -> tuple[str, str, dict[str, Any]]:
-    """The CRS that an old-style `crs` member names, or that of GeoJSON; empty, and what to say, if it names none."""
+def _find_crs(facts: JsonFacts) -> _Crs:
+    """The CRS that an old-style `crs` member names, or that of GeoJSON; unknown if the member names no code."""
     if "crs" not in facts.members:
-        return GEOJSON_CRS, "format", {}
+        return _Crs(GEOJSON_CRS, "format")
     given = facts.members["crs"]
     named = given.get("properties") if isinstance(given, dict) and given.get("type") == "name" else None
     text = str(named.get("name")) if isinstance(named, dict) else ""
     if found := _CODE.match(text):
-        return f"{found[1].upper()}:{found[2]}", "file", {}
+        return _Crs(f"{found[1].upper()}:{found[2]}", "file")
     what = f"the `crs` member ({show_text(text or json.dumps(given, ensure_ascii=False))}) names no code of a CRS"
-    return "", "file", {"no_crs": what, "notices": (f"{what[0].upper()}{what[1:]}, so that the CRS is unknown.",)}
+    return _Crs("", "file", what, (f"{what[0].upper()}{what[1:]}, so that the CRS is unknown.",))
