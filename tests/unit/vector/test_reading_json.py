@@ -399,3 +399,11 @@ def test_s7_the_name_of_a_list_is_looked_for_just_before_it() -> None:
     text = b'{"features": 1, ' + b'"a": [], ' * 10_000 + b'"b": '
     assert not follows_features(Watched(text), len(text))
     assert (min(looked) > len(text) - 20, len(looked) < 20) == (True, True)
+
+
+def test_properties_of_topojson_are_objects(refuse: Refuse, tmp_path: Path) -> None:
+    held = {"type": "GeometryCollection", "geometries": [{"type": "Point", "coordinates": [1, 2], "properties": [1]}]}
+    (tmp_path / "a.json").write_text(json.dumps({"type": "Topology", "arcs": [], "objects": {"a": held}}))
+    error = refuse(tmp_path / "a.json")
+    assert error.code == "vector.geojson"
+    assert error.message == "a.json has properties that are no JSON object, in feature number 1"

@@ -14,7 +14,13 @@ import pyarrow as pa
 from anabranch.plugins.vector.models import MAX_SAMPLES, Notes, ReadOptions, SourceBatch, SourceLayer
 from anabranch.plugins.vector.reading.choose import check_name, choose_layers
 from anabranch.plugins.vector.reading.json.columns import OwnColumns, PropertyFacts
-from anabranch.plugins.vector.reading.json.scan import JsonFacts, read_features, require_readable_whole, scan_json
+from anabranch.plugins.vector.reading.json.scan import (
+    JsonFacts,
+    read_features,
+    require_properties,
+    require_readable_whole,
+    scan_json,
+)
 from anabranch.plugins.vector.reading.ogr import OgrFile, open_layer
 from anabranch.plugins.vector.settings import VectorSettings
 from anabranch.redaction import show_text
@@ -137,6 +143,7 @@ def _open_objects(file: OgrFile, name: str, held: Any, known: JsonFacts, crs: _C
     facts.may_have_nuls = known.properties.may_have_nuls
     for number, each in enumerate(objects, start=1):
         if _is_readable(each):
+            require_properties(file.name, each, number)
             facts.add(each)
             features.append(each)
         else:

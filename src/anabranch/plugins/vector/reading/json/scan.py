@@ -17,7 +17,15 @@ from anabranch.plugins.vector.reading.json.columns import Feature, PropertyFacts
 from anabranch.plugins.vector.settings import VectorSettings
 from anabranch.redaction import show_text
 
-__all__ = ["JsonFacts", "JsonKind", "max_document_bytes", "read_features", "require_readable_whole", "scan_json"]
+__all__ = [
+    "JsonFacts",
+    "JsonKind",
+    "max_document_bytes",
+    "read_features",
+    "require_properties",
+    "require_readable_whole",
+    "scan_json",
+]
 
 MB = 2**20
 MAX_DEPTH = 32
@@ -56,6 +64,16 @@ def require_readable_whole(paths: Iterable[Path], name: str, form: str, settings
             f"{name} is {form} of more than {most // MB} MB, and {form} must be read whole",
             code="vector.too_large",
             remedy=f"Convert it: `ogr2ogr out.gpkg {name}`.",
+        )
+
+
+def require_properties(file: str, feature: Feature, number: int) -> None:
+    """Refuse a feature whose properties are neither an object nor null."""
+    if not isinstance(feature.get("properties"), (dict, NoneType)):
+        raise Permanent(
+            f"{file} has properties that are no JSON object, in feature number {number:,}",
+            code="vector.geojson",
+            remedy="Write the properties of each feature as a JSON object, or as null.",
         )
 
 
@@ -192,8 +210,7 @@ class _Scan:
             if not isinstance(feature, dict) or feature.get("type") != "Feature":
                 found = feature.get("type") if isinstance(feature, dict) else feature
                 self._refuse(f"has a value that is no feature, as number {facts.features:,} ({show_text(str(found))})")
-            if not isinstance(feature.get("properties"), (dict, NoneType)):
-                self._refuse(f"has properties that are no JSON object, in feature number {facts.features:,}")
+            require_properties(self._path.name, feature, facts.features)
             if _is_null(feature.get("geometry")):
                 facts.null_geometries.append(facts.features)
             facts.properties.add(feature)
