@@ -51,7 +51,7 @@ def find_file_set(given: Sequence[str]) -> FileSet | None:
         names = " and ".join(one.name for one in sets)
         raise UsageError("usage", f"{names} are several files each", remedy="Give several files to one parameter only.")
     if sets and any(pair.partition("=")[0] == sets[0].name for pair in sets[0].others):
-        raise InputError("parameters.invalid", f"{sets[0].name} is given twice", remedy="Give it once.")
+        raise InputError("parameters.invalid", f"duplicate parameter {sets[0].name}", remedy="Give it once.")
     return sets[0] if sets else None
 
 

@@ -99,7 +99,7 @@ def read_parameters(given: Sequence[str], file: Path | None) -> Parameters:
             if not equals or not name:
                 raise InputError("parameters.invalid", f"{pair!r} is not KEY=VALUE", remedy="Write `-p n=5`.")
             if name in texts or name in files:
-                raise InputError("parameters.invalid", f"{name} is given twice", remedy="Give it once.")
+                raise InputError("parameters.invalid", f"duplicate parameter {name}", remedy="Give it once.")
             if text.startswith("@"):
                 files[name] = Path(text.removeprefix("@"))  # known also if it is not there
                 files[name] = find_file(name, text.removeprefix("@"))
@@ -119,7 +119,7 @@ def read_labels(given: Sequence[str] | None) -> dict[str, str]:
         if not equals:
             raise UsageError("usage", f"{pair!r} is not a label. Write `--label NAME=VALUE`")
         if name in labels:
-            raise UsageError("usage", f"label {name} is given twice")
+            raise UsageError("usage", f"duplicate label {name}")
         labels[name] = value
     return labels
 

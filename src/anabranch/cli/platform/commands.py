@@ -68,7 +68,7 @@ def list_releases(
     """List releases, the newest first."""
     refs = dict(map(_pair, ref or ()))
     if len(refs) < len(ref or ()):
-        raise UsageError("usage", "a reference is given twice", remedy="Give each `--ref` another name.")
+        raise UsageError("usage", "duplicate reference", remedy="Give each `--ref` another name.")
     with connect() as client:
         found = client.platform.releases(
             asset_id=asset, approval_status=approval, processing_status=processing, refs=refs, latest=latest
