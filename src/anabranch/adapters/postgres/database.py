@@ -108,9 +108,11 @@ class Database:
 
     @asynccontextmanager
     async def _connection(self) -> AsyncIterator[AsyncConnection[DictRow]]:
+        cancels = _count_cancels()
         with translate(self.url):
             try:
                 async with self._pool.connection() as connection:
+                    _end_if_cancelled(cancels)
                     try:
                         yield connection
                     except psycopg.Error as error:
@@ -118,6 +120,7 @@ class Database:
                             await connection.close()
                         raise
             except psycopg.Error as error:
+                _end_if_cancelled(cancels)
                 if _was_dead(error):
                     self._renew()
                 raise
@@ -126,6 +129,17 @@ class Database:
         # What ended one connection has ended every idle one, or outdated it: none of them is lent again.
         if self._renewing is None or self._renewing.done():
             self._renewing = asyncio.create_task(self._pool.drain())
+
+
+def _count_cancels() -> int:
+    task = asyncio.current_task()
+    return task.cancelling() if task else 0
+
+
+def _end_if_cancelled(cancels: int) -> None:
+    """Raise the cancellation that the pool lost: Python 3.11 drops one that meets the end of `asyncio.wait_for`."""
+    if _count_cancels() > cancels:
+        raise asyncio.CancelledError
 
 
 async def _ask(
