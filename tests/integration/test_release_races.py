@@ -92,18 +92,22 @@ class Hub:
                 await asyncio.sleep(0.01)
         return accepted
 
-    async def publish(self, accepted: Accepted, *layers: str) -> None:
-        """What the task of an approved revision does; an item for each layer, where there are some."""
-        await asyncio.to_thread(self._publish, accepted, layers or ("",))
+    async def publish(self, accepted: Accepted, *layers: str, attempt: int = 1, fence: Any = None) -> None:
+        """What the task of an approved revision does; an item for each layer, where there are some.
 
-    def _publish(self, accepted: Accepted, layers: Sequence[str]) -> None:
+        Another attempt makes another content; `fence` is that of a worker.
+        """
+        await asyncio.to_thread(self._publish, accepted, layers or ("",), attempt, fence)
+
+    def _publish(self, accepted: Accepted, layers: Sequence[str], attempt: int, fence: Any) -> None:
         job_id = str(accepted.job_id)
+        title = f"revision {accepted.revision}" + (f", attempt {attempt}" if attempt > 1 else "")
         ensure_collection(self.handler, CollectionFacts(id=COLLECTION), By(job_id))
         made = []
         for layer in layers:
-            facts = raster_item(f"{accepted.parameters['item_id']}{layer}", title=f"revision {accepted.revision}")
+            facts = raster_item(f"{accepted.parameters['item_id']}{layer}", title=title)
             made.append(Publication(build_item(COLLECTION, facts, Origin(job_id), "0.1.0"), find_outputs(facts)))
-        publish(self.handler, COLLECTION, job_id, made)
+        publish(self.handler, COLLECTION, job_id, made, fence)
 
     async def make(self, dataset: int, revisions: int, *, waiting: bool = False) -> list[Accepted]:
         """A release with so many published revisions, and one more that waits for its review."""
@@ -300,6 +304,45 @@ async def test_p5_a_rollback_against_the_publication_of_a_reprocess_undoes_nothi
     else:
         assert shown == [(3, "rollback", "revision 1"), (4, "replace", "revision 3")]
     assert (await hub.show(last.release_id))["shown_revision"] == 3
+
+
+async def test_p5_a_job_that_is_tried_again_does_not_undo_a_rollback(hub: Hub) -> None:
+    made = (await hub.make(1, 2))[-1]
+    item = str(made.parameters["item_id"])
+    await hub.publish(made, attempt=2)  # as its exports do
+    await hub.releases.roll_back(made.release_id, None, BY)
+    await hub.publish(made, attempt=2)  # what it has published before changes nothing
+    with pytest.raises(Conflict) as refused:
+        await hub.publish(made, attempt=3)
+    assert refused.value.code == "publication.release"
+    assert [action for _, action, _ in hub.history(item)] == ["publish", "replace", "replace", "rollback"]
+    assert (await hub.show(made.release_id))["shown_revision"] == 1
+
+
+async def test_p5_a_job_that_is_tried_again_does_not_undo_that_its_item_was_unpublished(hub: Hub) -> None:
+    (made,) = await hub.make(1, 1)
+    await hub.gateways[0].publishing.act(ItemAction("withdraw", COLLECTION, str(made.parameters["item_id"]), "ben", "so"))
+    with pytest.raises(Conflict) as refused:
+        await hub.publish(made, attempt=2)
+    assert refused.value.code == "publication.release"
+
+
+async def test_p5_a_job_withdraws_only_while_its_release_shows_its_revision(hub: Hub) -> None:
+    """Neither before it publishes, nor when it repeats after a rollback."""
+    first = await hub.submit(1)
+    await hub.releases.decide(first.release_id, True, BY)
+    await hub.publish(first, "-a", "-b")
+    last = await hub.submit(1, source="b", reprocess=True)
+    await hub.releases.decide(last.release_id, True, BY)
+    item = str(last.parameters["item_id"])
+    with pytest.raises(Denied):
+        act(hub.handler, "withdraw", COLLECTION, f"{item}-a", By(str(last.job_id)))
+
+    await hub.publish(last, "-b")
+    await hub.releases.roll_back(last.release_id, None, BY)
+    await hub.publish(last, "-b")
+    assert [action for _, action, _ in hub.history(f"{item}-a")] == ["publish", "withdraw", "rollback"]
+    assert [action for _, action, _ in hub.history(f"{item}-b")] == ["publish", "replace", "rollback"]
 
 
 async def test_p6_a_revoke_against_a_rollback_leaves_nothing_shown(hub: Hub) -> None:

@@ -90,6 +90,27 @@ async def test_p6_a_platform_that_asks_for_approvals_publishes_nothing_without_o
     assert rows(catalog_url, ITEMS) == [{"collection": "ddh-own", "id": "sneak"}]
 
 
+async def test_p4_p6_the_submitter_of_a_job_does_not_approve_it_where_another_person_must(
+    stack: Stack, catalog_url: str
+) -> None:
+    await stack.gateway.releases.save_platform("ddh", policy(approval="other_approver"), ADMIN)
+
+    async def publish(item: str, approver: str) -> str:
+        inputs: dict[str, Json] = {"source": "bronze://ddh/b.tif", "collection": "ddh-own", "item_id": item}
+        asked = Order(
+            "process_raster", {**inputs, "approval": True}, scope="ddh", by="ddh/ann (k1)", correlation_id="t"
+        )
+        job_id = (await stack.gateway.submit(asked)).job_id
+        await stack.until(job_id, lambda job: job.job.state is JobState.WAITING)
+        await stack.gateway.controls.signal(job_id, "review", {"approved": True}, approver)
+        error = (await stack.wait(job_id)).job.error
+        return error.code if error else "none"
+
+    assert await publish("one", "ddh/ann (k9)") == "publication.unapproved"
+    assert rows(catalog_url, ITEMS) == []
+    assert await publish("three", BEN.actor) == "none"
+
+
 async def test_p6_all_items_of_a_release_come_and_go_together(stack: Stack, catalog_url: str, bronze: Path) -> None:
     releases = stack.gateway.releases
     write_frame(make_frame(), bronze / "two.gpkg", layer="a")
