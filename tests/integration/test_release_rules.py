@@ -107,6 +107,7 @@ async def test_p4_p6_the_submitter_of_a_job_does_not_approve_it_where_another_pe
         return error.code if error else "none"
 
     assert await publish("one", "ddh/ann (k9)") == "publication.unapproved"
+    assert await publish("two", "default/ann (https://login.example)") == "publication.unapproved"
     assert rows(catalog_url, ITEMS) == []
     assert await publish("three", BEN.actor) == "none"
 
