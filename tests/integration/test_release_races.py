@@ -18,7 +18,7 @@ from anabranch.adapters.postgres.connect import Role, connect
 from anabranch.adapters.postgres.store.invariants import examine
 from anabranch.contract.platform import Accepted
 from anabranch.engine.model import JobState
-from anabranch.errors import AnabranchError, Conflict, Denied
+from anabranch.errors import AnabranchError, Conflict, Denied, Interrupted
 from anabranch.gateway import Gateway
 from anabranch.item_actions import ItemAction
 from anabranch.job_control import RetryChoice
@@ -429,6 +429,24 @@ async def test_a_retry_against_an_order_is_no_deadlock(hub: Hub) -> None:
             "select from app.assets where asset_id = %s for update", made.asset_id, submitting(1),
             lambda gateway, by: gateway.controls.retry(str(made.job_id), RetryChoice(), by.actor),
         )  # fmt: skip
+    assert [one for one in logs if one["event"] == "database.deadlock"] == []
+
+
+async def test_a_publication_against_a_cancellation_is_no_deadlock(hub: Hub) -> None:
+    """Both announce what became of the release, and the publication ends with its attempt."""
+    made = await hub.submit(1)
+    await hub.releases.decide(made.release_id, True, BY)
+    lost = ("publish", ((1, 0), 1, 1))
+    with psycopg.connect(hub.url) as holder, capture_logs() as logs:
+        holder.execute("lock table pgstac.items in share mode")  # where the publication has written all rows of ours
+        publishing = asyncio.create_task(hub.publish(made, fence=lost))
+        await hub.wait_for_locks(1)
+        cancelling = asyncio.create_task(hub.gateways[0].controls.cancel(str(made.job_id), "no", "ann"))
+        await hub.wait_for_locks(2)
+        holder.commit()
+        with pytest.raises(Interrupted):
+            await publishing
+        await cancelling
     assert [one for one in logs if one["event"] == "database.deadlock"] == []
 
 

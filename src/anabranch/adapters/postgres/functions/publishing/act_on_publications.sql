@@ -5,7 +5,8 @@
 -- repeats never undoes what came after it. A job that finds another's content as it would publish it is noted (E15).
 -- Who acts is the job's submitter where there is a job, never what it says (P7); to withdraw, that must be an admin (S6), but
 -- for what the revision that it publishes does not have.
--- Callers lock the catalog before, and the job after. Returns the publications that it made.
+-- Callers lock the catalog before, and the job after; that of a release is locked here already, since its cancellation locks
+-- the job before the messages of the release. Returns the publications that it made.
 create function app.act_on_publications(
     _kind text, _action app.publication_action, _changes jsonb, _job_id text, _owner text, _actor text, _reason text
 ) returns uuid[] language plpgsql as $$
@@ -30,6 +31,8 @@ begin
     -- Nobody knows how many keys there are when this is planned: each is looked up by itself, in their order.
     perform from unnest(case when _kind = 'item' then app.with_siblings(_keys, _job_id) else _keys end) c(key)
      cross join lateral (select from app.publication_keys k where k.kind = _kind and k.key = c.key for update) k;
+    perform from app.jobs j
+      where j.job_id = _job_id and exists (select from app.find_revision(_job_id)) for share;
     perform app.refuse_publications(_kind, _action, _changes, _owner, _job_id);
     insert into app.signing_keys (id, public_key, first_used_at)
     select distinct c.manifest #>> '{key,id}', c.manifest #>> '{key,public_key}', app.now()
