@@ -421,6 +421,17 @@ async def test_p9_an_order_calls_back_whatever_became_of_its_revision(acme: Serv
     ]  # fmt: skip
 
 
+async def test_p9_a_callback_that_is_named_again_does_not_close_its_breaker(acme: Served, receiver: Receiver) -> None:
+    breaker = "select failures, open_until from app.webhook_endpoints"
+    await acme.order(callback_url=receiver.url("/hook"))
+    with connect(acme.url, None) as connection:
+        connection.execute("set anabranch.platform = '*'")
+        connection.execute("update app.webhook_endpoints set failures = 5, open_until = app.now() + interval '1 day'")
+        before = connection.execute(breaker).fetchall()
+        await acme.order(refs={"id": "b", "version": "1"}, callback_url=receiver.url("/hook"))
+        assert connection.execute(breaker).fetchall() == before
+
+
 async def test_p9_a_callback_that_was_gone_once_is_called_when_it_is_named_again(acme: Served) -> None:
     statuses = iter([410])
 
