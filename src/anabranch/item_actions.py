@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from anabranch.adapters.postgres.connect import Role, connect
@@ -71,18 +72,21 @@ class ItemActions:
         await self._act(begin, dry_run=False)
 
     async def _act(self, begin: Callable[[Any], Sequence[ItemAction]], *, dry_run: bool) -> "Sequence[Acted]":
-        from anabranch.plugins.stac.catalog import By, act  # late: few processes ever need the schemas
+        from anabranch.plugins.stac.catalog import By, Move, act_on_items  # late: few processes ever need the schemas
 
         def work(connection: Any) -> "Sequence[Acted]":  # psycopg's
             with connection.transaction(force_rollback=dry_run):
                 return [
-                    act(
-                        connection, one.action, one.collection, one.item,
-                        By(owner=one.owner, actor=one.actor, reason=one.reason),
-                        number=one.number, expected=one.expected, dry_run=dry_run,
+                    acted
+                    for (action, collection, by), same in groupby(begin(connection), key=alike)
+                    for acted in act_on_items(
+                        connection, action, collection,
+                        [Move(one.item, one.number, one.expected) for one in same], by, dry_run=dry_run,
                     )
-                    for one in begin(connection)
                 ]  # fmt: skip
+
+        def alike(one: ItemAction) -> tuple[ItemAct, str, By]:
+            return one.action, one.collection, By(owner=one.owner, actor=one.actor, reason=one.reason)
 
         return await self._alone(work)
 

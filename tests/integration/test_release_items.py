@@ -9,6 +9,7 @@ import pytest
 from anabranch.api.platform.build import build_release
 from anabranch.errors import Conflict, NotFound
 from anabranch.item_actions import ItemAction
+from anabranch.platform.notifications.ports import EndpointChange
 from tests.support.data_hub import make_policy
 from tests.support.releases import ADMIN, ANN, BEN, approved, bronze, processed, rows, show, stack
 from tests.support.stack import Stack
@@ -52,12 +53,14 @@ async def test_p5_an_item_that_the_next_revision_has_not_is_withdrawn_with_its_p
 ) -> None:
     made = await publish(stack, "abc.gpkg", "b.gpkg")
     assert shown(catalog_url) == {"only": 2}
-    lines = await stack.gateway.releases.platforms.audit("ddh", limit=3)
-    assert [(line.action, line.actor, line.revision) for line in lines] == [("item.withdrawn", ANN.actor, 1)] * 3
-    assert {line.reason for line in lines} == {"revision 2 of the release does not have this item"}
+    (line,) = await stack.gateway.releases.platforms.audit("ddh", limit=1)
+    assert (line.action, line.actor, line.revision) == ("item.withdrawn", ANN.actor, 1)
+    assert line.reason == "revision 2 of the release does not have this item"
+    withdrawn: Any = line.data["items"]
+    assert [(one["item"][-1], one["number"]) for one in withdrawn] == [("a", 2), ("b", 2), ("c", 2)]
 
     await stack.gateway.releases.clear(made.release_id, "public", BEN)
-    collection, item = str(lines[0].data["item"]).split("/")
+    collection, item = withdrawn[0]["item"].split("/")
     await stack.gateway.publishing.act(ItemAction("restore", collection, item, "ann", "needed", "ddh"))
     assert len(shown(catalog_url)) == 2
     assert rows(catalog_url, "select distinct public from app.publication_keys where kind = 'item'") == [
@@ -100,6 +103,28 @@ async def test_p5_a_rollback_shows_all_items_of_the_revision_before_and_no_other
         await releases.roll_back(made.release_id, 99, BEN)
     actions = [line.action for line in await releases.platforms.audit("ddh", limit=100)]
     assert "release.withdrawn" not in actions  # something of it was always shown
+
+
+@pytest.mark.usefixtures("layers")
+async def test_p9_a_message_has_all_items_that_a_publication_or_a_rollback_moves(
+    stack: Stack, catalog_url: str
+) -> None:
+    endpoint = EndpointChange("https://example.org/", None, ("*",), "standard", "", timeout_seconds=15, retries=5)
+    await stack.gateway.webhooks.add("ddh", endpoint, None, ANN)
+    made = await publish(stack, "ab.gpkg", "abc.gpkg")
+    await stack.gateway.releases.roll_back(made.release_id, None, BEN)
+    await stack.gateway.releases.revoke(made.release_id, BEN)
+    query = """select event, data -> 'items' as items from app.webhook_messages
+                where event in ('release.published', 'release.rolled_back', 'release.withdrawn') order by made_at"""
+    said = [
+        (row["event"], [(one["item"][-1], one["number"]) for one in row["items"]]) for row in rows(catalog_url, query)
+    ]
+    assert said == [
+        ("release.published", [("a", 1), ("b", 1)]),
+        ("release.published", [("a", 2), ("b", 2), ("c", 1)]),
+        ("release.rolled_back", [("a", 3), ("b", 3)]),
+        ("release.withdrawn", [("a", 4), ("b", 4)]),
+    ]
 
 
 @pytest.mark.usefixtures("layers")

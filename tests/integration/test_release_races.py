@@ -321,7 +321,8 @@ async def test_p5_a_job_that_is_tried_again_does_not_undo_a_rollback(hub: Hub) -
 
 async def test_p5_a_job_that_is_tried_again_does_not_undo_that_its_item_was_unpublished(hub: Hub) -> None:
     (made,) = await hub.make(1, 1)
-    await hub.gateways[0].publishing.act(ItemAction("withdraw", COLLECTION, str(made.parameters["item_id"]), "ben", "so"))
+    item = str(made.parameters["item_id"])
+    await hub.gateways[0].publishing.act(ItemAction("withdraw", COLLECTION, item, "ben", "so"))
     with pytest.raises(Conflict) as refused:
         await hub.publish(made, attempt=2)
     assert refused.value.code == "publication.release"

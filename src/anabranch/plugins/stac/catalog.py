@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import InitVar, asdict, dataclass, replace
-from itertools import islice
+from itertools import groupby, islice
+from operator import itemgetter
 from typing import Any
 
 import psycopg
@@ -28,8 +29,9 @@ from anabranch.plugins.stac.pgstac.transaction import Work, jsonb, publishing, r
 from anabranch.plugins.stac.validation.validate import validate
 
 __all__ = [
-    "BATCH_ITEMS", "Acted", "By", "Layer", "Publication", "Published", "Work", "act", "ensure_collection",
-    "find_foreign", "find_origin", "publish", "remove_collection", "run", "split", "store_collection",
+    "BATCH_ITEMS", "Acted", "By", "Layer", "Move", "Publication", "Published", "Work", "act", "act_on_items",
+    "ensure_collection", "find_foreign", "find_origin", "publish", "remove_collection", "run", "split",
+    "store_collection",
 ]  # fmt: skip
 
 BATCH_ITEMS = 2_000
@@ -105,6 +107,19 @@ class Acted:
     source: str
     shows: int | None
     """The number of that publication; None where it is taken away."""
+
+
+@dataclass(frozen=True)
+class Move:
+    """An item to withdraw, restore or roll back: to which number, and the number that the caller saw last."""
+
+    id: str
+    number: int | None = None
+    expected: int | None = None
+
+    def __post_init__(self) -> None:
+        """Check the id."""
+        check_item_id(self.id)
 
 
 @dataclass(frozen=True)
@@ -211,26 +226,45 @@ def act(
     `expected` is the number that the caller saw last: a Conflict if another has acted since. A dry run does all of it
     and takes it back.
     """
+    move = Move(item, number, expected)
+    (acted,) = act_on_items(connection, action, collection, [move], by, dry_run=dry_run, attempt=attempt)
+    return acted
+
+
+def act_on_items(
+    connection: Work,
+    action: ItemAct,
+    collection: str,
+    moves: Sequence[Move],
+    by: By,
+    *,
+    dry_run: bool = False,
+    attempt: tuple[str, Attempt] | None = None,
+) -> list[Acted]:
+    """Do the same with several items of a collection, all or none; in the order of their ids."""
     check_collection_id(collection)
-    change: JsonObject = {"id": check_item_id(item), "number": number, "expected": expected}
     with publishing(connection, dry_run=dry_run):
-        found = _act(connection, action, collection, change, by)
+        found = _act(connection, action, collection, moves, by)
         _require_current(connection, by.job_id, attempt)
-    (made,) = found.made
-    return Acted(
-        collection, item, made["number"], made["action"], made["source"], made["shows"] if found.shown else None
-    )
+    return [
+        Acted(
+            collection, made["id"], made["number"], made["action"], made["source"],
+            made["shows"] if found.shown else None,
+        )
+        for made in found.made
+    ]  # fmt: skip
 
 
-def _act(connection: Work, action: ItemAct, collection: str, change: Mapping[str, Any], by: By) -> Change:
-    """Change what an item shows, in our own rows and in pgstac."""
-    found = _change_items(connection, collection, action, [change], by)
+def _act(connection: Work, action: ItemAct, collection: str, moves: Sequence[Move], by: By) -> Change:
+    """Change what items show, in our own rows and in pgstac."""
+    found = _change_items(connection, collection, action, [asdict(move) for move in moves], by)
     _show_extent(connection, found, found.shown or ())
+    ids = [move.id for move in moves]
     if found.shown:
         load_items(connection, collection, found.shown)
-        count_items(connection, collection, [change["id"]])
+        count_items(connection, collection, ids)
     else:
-        run(connection, "delete_items", collection=collection, ids=[change["id"]])
+        run(connection, "delete_items", collection=collection, ids=ids)
     return found
 
 
@@ -268,9 +302,9 @@ def _withdraw_outdated(connection: Work, by: By, *, alone: bool) -> None:
     outdated = run(connection, "find_outdated", job_id=by.job_id)
     if outdated and not alone:
         raise CatalogNeeded
-    for collection, item, revision in outdated:
+    for (collection, revision), found in groupby(outdated, key=itemgetter(0, 2)):
         reason = f"revision {revision} of the release does not have this item"
-        _act(connection, "withdraw", collection, {"id": item}, replace(by, reason=reason))
+        _act(connection, "withdraw", collection, [Move(item) for _, item, _ in found], replace(by, reason=reason))
 
 
 def _show_items(

@@ -25,20 +25,7 @@ begin
       join app.published_revisions r on r.publication = p.source
       join app.releases x on x.release_id = r.release_id
      where k.kind = p.kind and k.key = p.key and k.owner = x.platform and k.public <> (x.clearance = 'public');
-    perform app.record(
-        r.platform, p.actor,
-        case when p.action = 'restore' then 'release.restored'
-             when p.action = 'rollback' then 'release.rolled_back'
-             when p.action <> 'withdraw' then 'release.published'
-             when exists (select from app.shown_items(r.release_id) s where s.key not in (select m.key from made m))
-                  then 'item.withdrawn'
-             else 'release.withdrawn' end,
-        x.asset_id, r.release_id, r.revision, p.reason, jsonb_build_object('item', p.key, 'number', p.number),
-        coalesce((select j.correlation_id from app.jobs j where j.job_id = p.job_id),
-                 nullif(current_setting('anabranch.correlation_id', true), ''), p.id::text))
-       from made p
-       join app.published_revisions r on r.publication = p.source
-       join app.releases x on x.release_id = r.release_id;
+    perform app.record_publications(_made);
     perform app.set_platform_filter(_before);
     return null;
 end;
