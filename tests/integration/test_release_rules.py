@@ -185,6 +185,16 @@ async def test_p4_the_gate_and_the_retries_of_a_release_are_the_releases(stack: 
     assert (await show(stack, made.release_id))["number"] == 1
 
 
+async def test_p4_a_label_of_the_caller_says_nothing_about_a_gate(stack: Stack) -> None:
+    inputs: dict[str, Json] = {"source": "bronze://ddh/b.tif", "collection": "ddh-own", "approval": True}
+    labels = {"release": "0" * 32, "platform": "ddh"}
+    said = Order("process_raster", inputs, scope="ddh", by="ann", correlation_id="t", labels=labels)
+    job = (await stack.gateway.submit(said)).job_id
+    waiting = build_job(await stack.until(job, lambda found: found.job.state is JobState.WAITING))
+    (command,) = [node.command for node in waiting.nodes if node.command]
+    assert command.startswith(f"anabranch signal {job[:12]}")
+
+
 async def test_p3_a_retry_makes_no_second_unresolved_release(stack: Stack) -> None:
     releases, controls = stack.gateway.releases, stack.gateway.controls
     first = await releases.submit(order(), ANN)

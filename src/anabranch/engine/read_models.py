@@ -55,9 +55,13 @@ class NodeDetail:
 
 @dataclass(frozen=True)
 class LabelledJob(Job):
-    """A job as its row is, with its labels, the time between its ends and its retries, and that of its last event."""
+    """A job as its row is, with its labels, the time between its ends and its retries, and that of its last event.
+
+    `release_id` is the release whose decisions answer its gates.
+    """
 
     labels: Mapping[str, str]
+    release_id: str | None
     idle_seconds: float
     updated_at: datetime
 

@@ -196,7 +196,7 @@ def _job_links(job_id: str, workflow: str) -> JobLinks:
 
 def _job_fields(job: read_models.LabelledJob) -> dict[str, Any]:  # of answers, which the job has under other names
     links = _job_links(job.job_id, job.workflow)
-    error = _build_error(job.error, of_release=_find_release(job) is not None)
+    error = _build_error(job.error, of_release=job.release_id is not None)
     return {"job_type": job.workflow, "status": job.state, "error": error, "links": links}
 
 
@@ -218,17 +218,13 @@ def _build_error(failure: Failure | None, *, of_release: bool = False) -> JobErr
     return read(JobError, {"remedy": "", **with_remedy(failure.to_json(), of_release=of_release)})
 
 
-def _find_release(job: read_models.LabelledJob) -> str | None:
-    """The release whose decision the gates of a job wait for."""
-    return job.labels.get("release") if job.parameters.get("approval") is True else None
-
-
 def _build_node(node: read_models.NodeDetail, job: read_models.LabelledJob) -> Node:
     said = node.said[0] if node.said and node.tasks.total == 1 else None
     gate = node.gate
     answer = None if gate is None or gate.answer is None else inputs_schema(gate.answer)
-    release = _find_release(job)
-    command = None if gate is None else spell_decision(release) if release else spell_command(job.job_id[:12], gate)
+    command = None
+    if gate:
+        command = spell_decision(job.release_id) if job.release_id else spell_command(job.job_id[:12], gate)
     return build(
         Node,
         node,
@@ -237,7 +233,7 @@ def _build_node(node: read_models.NodeDetail, job: read_models.LabelledJob) -> N
         progress=said,
         answer=answer,
         command=command,
-        error=_build_error(node.error, of_release=release is not None),
+        error=_build_error(node.error, of_release=job.release_id is not None),
     )
 
 

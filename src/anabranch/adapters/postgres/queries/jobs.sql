@@ -74,7 +74,8 @@ select j.id, j.job_id, j.identity, j.ordinal, j.scope, j.workflow, j.workflow_ha
        j.watched, j.platform,
        (select e.at from app.events e where e.job = j.id and e.seq = j.last_event) as updated_at,
        case when j.generation > 0 then app.idle_seconds(j.id) else 0 end as idle_seconds,
-       coalesce((select json_object_agg(l.name, l.value order by l.name) from app.labels l where l.job = j.id), '{}') as labels
+       coalesce((select json_object_agg(l.name, l.value order by l.name) from app.labels l where l.job = j.id), '{}') as labels,
+       case when j.watched then app.find_deciding_release(j.job_id) end as release_id
   from app.jobs j
  where j.job_id >= %(job_id)s and j.job_id < %(job_id)s || 'g'
    and (%(platform)s::text is null or j.platform = %(platform)s)
@@ -154,7 +155,8 @@ select j.id, j.job_id, j.identity, j.ordinal, j.scope, j.workflow, j.workflow_ha
        j.finished_at, j.parent, j.watched, j.platform,
        (select e.at from app.events e where e.job = j.id and e.seq = j.last_event) as updated_at,
        case when j.generation > 0 then app.idle_seconds(j.id) else 0 end as idle_seconds,
-       coalesce((select json_object_agg(l.name, l.value order by l.name) from app.labels l where l.job = j.id), '{}') as labels
+       coalesce((select json_object_agg(l.name, l.value order by l.name) from app.labels l where l.job = j.id), '{}') as labels,
+       case when j.watched then app.find_deciding_release(j.job_id) end as release_id
   from (select w.id from wanted w order by w.id desc limit %(limit)s) w
  cross join lateral (select x.* from app.jobs x where x.id = w.id limit 1) j
  order by j.id desc;

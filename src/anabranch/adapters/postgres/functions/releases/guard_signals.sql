@@ -1,14 +1,10 @@
 -- The gates of a release's job are answered by decisions on the release alone (P4): AN032. Parts of other jobs wait as ever.
 create function app.guard_signals() returns trigger language plpgsql as $$
 declare
-    _before constant text := coalesce(current_setting('anabranch.platform', true), '');
     _release text;
 begin
-    perform app.set_platform_filter('*');
-    select v.release_id into _release
-      from app.jobs j join app.revisions v on v.job_id = j.job_id
-     where j.id = new.job and v.approval_required and current_setting('anabranch.deciding', true) is distinct from j.job_id;
-    perform app.set_platform_filter(_before);
+    select app.find_deciding_release(j.job_id) into _release
+      from app.jobs j where j.id = new.job and current_setting('anabranch.deciding', true) is distinct from j.job_id;
     if _release is not null then
         raise exception 'release % decides about this job', _release using errcode = 'AN032';
     end if;
