@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, closing
 from datetime import timedelta
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,8 @@ from fastapi.routing import iter_route_contexts
 from anabranch.access import Credential, KeyRequest, KnownKey, Scope
 from anabranch.adapters.postgres.connect import Role, connect
 from anabranch.adapters.postgres.store.keys import PostgresKeys, open_keys
+from anabranch.api import main
 from anabranch.api.deps import Needs
-from anabranch.api.main import create_app
 from anabranch.api.openapi.document import load_document
 from anabranch.api.security.authentication import LOOKUPS_AT_ONCE, Authenticator
 from anabranch.cli.stack.home_key import HomeKey
@@ -30,6 +31,7 @@ from anabranch.errors import InputError
 from anabranch.settings import Settings
 from anabranch.testing.clock import Clock
 from tests.support.api_process import ApiProcess, dump_tables
+from tests.support.application import create_app
 from tests.support.engine import EngineHarness, fan_out, open_harness
 from tests.support.waiting import PATIENCE_SECONDS
 from tests.support.warm import run_warm
@@ -658,3 +660,7 @@ async def test_s4_an_application_in_the_process_of_others_leaves_their_gdal_alon
     async with app.router.lifespan_context(app), httpx.AsyncClient(transport=transport, base_url=LOOPBACK) as client:
         assert (await client.get("/")).is_success  # which loads what draws rasters
     assert "GDAL_SKIP" not in os.environ
+
+
+def test_s4_an_application_closes_gdals_drivers_unless_its_process_is_that_of_others() -> None:
+    assert signature(main.create_app).parameters["owns_process"].default is True

@@ -14,7 +14,6 @@ import pytest
 from fastapi import FastAPI
 
 from anabranch.api.health import monitor
-from anabranch.api.main import create_app
 from anabranch.canonical import Json
 from anabranch.client import Client
 from anabranch.engine.model import Claim, Ended, Report, SessionId, SessionKind
@@ -22,6 +21,7 @@ from anabranch.engine.sweeping.sweeper import Sweeper
 from anabranch.errors import InputError, NotFound
 from anabranch.gateway import Gateway
 from anabranch.settings import Settings
+from tests.support.application import create_app
 from tests.support.engine import EngineHarness
 from tests.support.server import serve
 from tests.support.waiting import PATIENCE_SECONDS

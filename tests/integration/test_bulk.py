@@ -14,11 +14,11 @@ import pytest
 import uvicorn
 from fastapi import FastAPI
 
-from anabranch.api.main import create_app
 from anabranch.canonical import Json
 from anabranch.client import BulkAnswer, Client, operations
 from anabranch.errors import InputError, NotFound, Unavailable
 from anabranch.settings import Settings
+from tests.support.application import create_app
 from tests.support.proxy import Lose, Proxy
 from tests.support.waiting import PATIENCE_SECONDS
 

@@ -11,11 +11,11 @@ import pytest
 from fastapi import FastAPI
 
 from anabranch.api.answers import bundle
-from anabranch.api.main import create_app
 from anabranch.client import AsyncClient, Client
 from anabranch.engine.model import Ended, Report
 from anabranch.errors import InputError, NotFound, Unavailable
 from anabranch.settings import Settings
+from tests.support.application import create_app
 from tests.support.engine import EngineHarness, fan_out
 from tests.support.server import serve
 

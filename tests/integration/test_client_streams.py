@@ -13,10 +13,10 @@ import psycopg
 import pytest
 from fastapi import FastAPI
 
-from anabranch.api.main import create_app
 from anabranch.client import Admin, AsyncAdmin, AsyncClient, Client, Event, JobProgress
 from anabranch.errors import NotFound, Unavailable
 from anabranch.settings import Settings
+from tests.support.application import create_app
 from tests.support.crew import Crew, Start
 from tests.support.engine import EngineHarness, fan_out
 from tests.support.server import free_port, serve

@@ -8,9 +8,9 @@ from typing import Any
 import httpx
 import pytest
 
-from anabranch.api.main import create_app
 from anabranch.engine.model import Claim, Ended, LimitKind
 from anabranch.settings import Settings
+from tests.support.application import create_app
 from tests.support.engine import EngineHarness
 from tests.support.waiting import PATIENCE_SECONDS
 

@@ -14,10 +14,10 @@ import psycopg
 import pytest
 from psycopg import AsyncConnection
 
-from anabranch.api.main import create_app
 from anabranch.engine.model import Ended, Report, SessionKind
 from anabranch.engine.sweeping.sweeper import Sweeper
 from anabranch.settings import Settings
+from tests.support.application import create_app
 from tests.support.engine import EngineHarness
 from tests.support.proxy import Proxy
 from tests.support.waiting import PATIENCE_SECONDS

@@ -12,13 +12,13 @@ import psycopg
 import pytest
 
 from anabranch.adapters.postgres.connect import connect
-from anabranch.api.main import create_app
 from anabranch.engine.model import JobState, SessionKind
 from anabranch.engine.ports import KeyTaken
 from anabranch.engine.submitting.submission import IdempotencyKey, Submission
 from anabranch.errors import Unavailable
 from anabranch.settings import Settings
 from anabranch.testing.clock import Clock
+from tests.support.application import create_app
 from tests.support.engine import EngineHarness, fan_out
 from tests.support.proxy import Lose, Proxy
 

@@ -12,8 +12,8 @@ from fastapi import FastAPI
 
 from anabranch.api.health import monitor
 from anabranch.api.health.prometheus import METRICS, Sample, expose
-from anabranch.api.main import create_app
 from anabranch.settings import Settings
+from tests.support.application import create_app
 from tests.support.engine import EngineHarness, fan_out
 from tests.support.proxy import Proxy
 from tests.support.waiting import PATIENCE_SECONDS

@@ -19,12 +19,12 @@ from rasterio.enums import Resampling
 from rasterio.transform import from_origin
 
 from anabranch.adapters.objects.folder import Folder
-from anabranch.api.main import create_app
 from anabranch.engine.model import JobState, NodeState
 from anabranch.engine.read_models import JobDetail
 from anabranch.engine.submitting.submission import Order
 from anabranch.errors import InputError
 from anabranch.settings import Settings
+from tests.support.application import create_app
 from tests.support.formats import Dimensions, Variables, climate, make_netcdf
 from tests.support.rasters import classes, hills, make_raster, picture
 from tests.support.server import serve

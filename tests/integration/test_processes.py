@@ -19,10 +19,10 @@ from psycopg.rows import TupleRow
 
 from anabranch.access import KeyRequest, Scope
 from anabranch.adapters.postgres.store.keys import open_keys
-from anabranch.api.main import create_app
 from anabranch.embedded.cluster import Cluster
 from anabranch.settings import Settings
 from anabranch.testing.postgres import Databases
+from tests.support.application import create_app
 from tests.support.server import serve
 from tests.support.stack import open_stack
 from tests.support.waiting import PATIENCE_SECONDS

@@ -14,13 +14,13 @@ import psycopg
 import pytest
 from fastapi import FastAPI
 
-from anabranch.api.main import create_app
 from anabranch.api.streaming import events as stream
 from anabranch.api.streaming.job_watcher import WatchedJob
 from anabranch.client.sse import Message, Messages
 from anabranch.engine.model import JobState
 from anabranch.engine.read_models import JobHead
 from anabranch.settings import Settings
+from tests.support.application import create_app
 from tests.support.engine import EngineHarness, fan_out
 from tests.support.proxy import Proxy
 from tests.support.server import serve

@@ -13,10 +13,10 @@ import pytest
 from psycopg.rows import dict_row
 from rasterio.warp import transform
 
-from anabranch.api.main import create_app
 from anabranch.engine.model import JobState
 from anabranch.engine.read_models import JobDetail
 from anabranch.settings import Settings
+from tests.support.application import create_app
 from tests.support.rasters import GRID, hills, make_raster
 from tests.support.server import serve
 from tests.support.serving import serve_api

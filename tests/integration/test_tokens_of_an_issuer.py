@@ -15,13 +15,13 @@ from fastapi import FastAPI
 
 from anabranch.access import KeyRequest, Scope
 from anabranch.adapters.postgres.store.keys import open_keys
-from anabranch.api.main import create_app
 from anabranch.canonical import Json
 from anabranch.client import AsyncClient, Client, NotAllowed
 from anabranch.oidc.settings import OidcSettings
 from anabranch.platform.action_by import ALL_PLATFORMS, ActionBy
 from anabranch.settings import Settings
 from tests.support.api_process import ApiProcess, dump_tables
+from tests.support.application import create_app
 from tests.support.issuer import AUDIENCE, LocalIssuer, make_signing_key, open_issuer, sign
 from tests.support.receiver import answering
 from tests.support.server import serve

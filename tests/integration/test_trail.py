@@ -15,7 +15,6 @@ from anabranch.adapters.postgres.schema.files import Files
 from anabranch.adapters.postgres.schema.migrate import migrate
 from anabranch.adapters.postgres.store.keys import open_keys
 from anabranch.api.answers.build import build_event
-from anabranch.api.main import create_app
 from anabranch.canonical import Json
 from anabranch.client import Event
 from anabranch.contract.answer import read
@@ -24,6 +23,7 @@ from anabranch.engine.job_retry import RetryPlan
 from anabranch.engine.model import Ended, NodeState, Report
 from anabranch.settings import Settings
 from anabranch.testing.clock import Clock
+from tests.support.application import create_app
 from tests.support.engine import EngineHarness, fan_out, open_harness
 from tests.support.interleave import call, open_connections, pin
 from tests.support.small_schema import make_folded

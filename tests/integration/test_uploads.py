@@ -15,7 +15,6 @@ from fastapi import FastAPI
 from pydantic import SecretStr
 
 from anabranch.adapters.objects.folder import Folder
-from anabranch.api.main import create_app
 from anabranch.app import open_tiers
 from anabranch.client import AsyncClient, Client
 from anabranch.errors import InputError
@@ -23,6 +22,7 @@ from anabranch.settings import Settings, load_settings, origins, unknown_variabl
 from anabranch.storage.filenames import check_file_name
 from anabranch.storage.locations import StorageLocations
 from anabranch.storage.uploads import PART_BYTES
+from tests.support.application import create_app
 from tests.support.crew import Crew, Start
 from tests.support.objects import Cloud
 from tests.support.server import free_port, serve

@@ -14,10 +14,10 @@ import pytest
 from anabranch.access import KeyRequest, Scope
 from anabranch.adapters.postgres.connect import connect
 from anabranch.adapters.postgres.store.keys import open_keys
-from anabranch.api.main import create_app
 from anabranch.app import deliverer
 from anabranch.engine.model import SessionKind
 from anabranch.settings import Settings
+from tests.support.application import create_app
 from tests.support.receiver import SECRET, Received, Receiver, answering, open_receiver
 from tests.support.waiting import PATIENCE_SECONDS
 

@@ -13,7 +13,7 @@ from fastapi import FastAPI
 from anabranch.access import NotAuthenticated, is_loopback
 from anabranch.api.answers.errors import respond
 from anabranch.api.answers.unions import merge_unions
-from anabranch.api.main import app_from_environment, create_app
+from anabranch.api.main import app_from_environment
 from anabranch.api.openapi.document import load_document
 from anabranch.codes import status_of
 from anabranch.engine.model import SessionId
@@ -21,6 +21,7 @@ from anabranch.engine.ports import Refused, SessionGone
 from anabranch.errors import AnabranchError, Conflict, DefinitionError, InputError, NotFound, Transient, Unavailable
 from anabranch.gateway import Gateway
 from anabranch.settings import Settings
+from tests.support.application import create_app
 
 BASE = "http://127.0.0.1:8787"
 NOWHERE = "postgresql://127.0.0.1:1/nowhere"

@@ -9,7 +9,6 @@ from starlette.datastructures import Headers
 
 from anabranch.access import Principal, Scope
 from anabranch.api.answers.errors import TooManyRequests
-from anabranch.api.main import create_app
 from anabranch.api.security import rates
 from anabranch.api.security.forwarding import Forwarded, Proxies
 from anabranch.api.security.limits import Limits
@@ -17,6 +16,7 @@ from anabranch.api.security.rates import Rate, network_of
 from anabranch.errors import InputError
 from anabranch.public_url import OWN_PATHS
 from anabranch.settings import Settings, load_settings
+from tests.support.application import create_app
 
 
 class Clock:

@@ -94,12 +94,12 @@ for _module in (
 
 
 def create_app(
-    settings: Settings, database_url: str, on_refused: Callable[[], None] = lambda: None, *, owns_process: bool = False
+    settings: Settings, database_url: str, on_refused: Callable[[], None] = lambda: None, *, owns_process: bool = True
 ) -> FastAPI:
     """The application over the database at this URL, which need not be up yet.
 
-    `on_refused` is called if its storage differs from that of the database's other processes. Only an application that
-    owns its process opens rasters: it closes GDAL's drivers for the whole process.
+    `on_refused` is called if its storage differs from that of the database's other processes. An application that owns
+    its process closes the drivers of GDAL that it does not need before it opens rasters, for the whole process (S4).
     """
 
     tokens = Tokens(settings.oidc) if settings.oidc.issuer else None
@@ -182,7 +182,7 @@ def app_from_environment() -> FastAPI:
             remedy="Set it, or run `anabranch up`, which sets it for the API it starts.",
         )
     url = settings.database_url.get_secret_value()
-    return create_app(settings, url, on_refused=lambda: os._exit(os.EX_CONFIG), owns_process=True)
+    return create_app(settings, url, on_refused=lambda: os._exit(os.EX_CONFIG))
 
 
 def _take_logs(settings: Settings) -> None:
