@@ -70,7 +70,7 @@ class Webhooks:
     async def change(self, endpoint: UUID, change: EndpointChange, by: ActionBy) -> Webhook:
         """Change an endpoint."""
         if change.url is not None:
-            owner = (await self.store.get(by.platform_filter, endpoint)).platform
+            owner = (await self.store.get(by.owner, endpoint)).platform
             target = read_url(change.url, await self.exempt_hosts(owner))
             change = replace(change, authority=target.authority)
         return await self.store.change(endpoint, change, by)

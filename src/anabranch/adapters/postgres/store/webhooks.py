@@ -112,29 +112,27 @@ class PostgresWebhooks:
         """Change what is given."""
         events = None if change.events is None else list(change.events)
         changed = await _value(
-            self._database, "change_endpoint", by.platform_filter, endpoint, change.url, change.authority, events,
+            self._database, "change_endpoint", by.owner, endpoint, change.url, change.authority, events,
             change.format, change.description, change.active, change.timeout_seconds, change.retries,
             by.actor, by.correlation_id,
         )  # fmt: skip
         if not changed:
             raise _no_endpoint(endpoint)
-        return await self.get(by.platform_filter, endpoint)
+        return await self.get(by.owner, endpoint)
 
     async def remove(self, endpoint: UUID, by: ActionBy) -> None:
         """Remove an endpoint with its deliveries."""
-        if not await _value(
-            self._database, "remove_endpoint", by.platform_filter, endpoint, by.actor, by.correlation_id
-        ):
+        if not await _value(self._database, "remove_endpoint", by.owner, endpoint, by.actor, by.correlation_id):
             raise _no_endpoint(endpoint)
 
     async def rotate(self, endpoint: UUID, secret: bytes, keep: timedelta, by: ActionBy) -> Webhook:
         """Replace the secret; the former one is valid for a while."""
         done = await _value(
-            self._database, "rotate_secret", by.platform_filter, endpoint, secret, keep, by.actor, by.correlation_id
+            self._database, "rotate_secret", by.owner, endpoint, secret, keep, by.actor, by.correlation_id
         )
         if not done:
             raise _no_endpoint(endpoint)
-        return await self.get(by.platform_filter, endpoint)
+        return await self.get(by.owner, endpoint)
 
     async def get(self, platform: str | None, endpoint: UUID) -> Webhook:
         """An endpoint."""

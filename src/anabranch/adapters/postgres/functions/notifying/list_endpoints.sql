@@ -1,5 +1,5 @@
--- Endpoints as they may be shown, the newest first, before a cursor; or the one with this id. _platform: null or
--- `*` for the operator.
+-- Endpoints as they may be shown, the newest first, before a cursor; or the one with this id. _platform: null for the operator,
+-- for which processes of earlier releases say `*`.
 create function app.list_endpoints(_platform text, _id uuid, _before bigint, _limit integer)
 returns table (
     number bigint, id text, platform text, url text, events text[], format app.webhook_format, description text,

@@ -30,8 +30,7 @@ begin
             on conflict (name) do update set name = excluded.name returning n.kind, n.key into _other;
             if (_other.kind, _other.key) <> (_shown.kind, _shown.key) then
                 raise exception 'geo.% belongs to %', _shown.name, (
-                    select case when app.may_read(k.owner, split_part(_other.key, '/', 1), false)
-                                then format('%s %s', _other.kind, _other.key) else 'another platform' end
+                    select app.describe_holder(k.owner, _other.kind, _other.key)
                       from app.publication_keys k where k.kind = _shown.kind and k.key = _shown.key) using errcode = 'AN017';
             end if;
             perform app.replace_view(_shown.name, array_to_string(_shown.parts, ' union all '), _shown.body);
