@@ -12,7 +12,6 @@ from fastapi import FastAPI
 
 from anabranch.access import NotAuthenticated, is_loopback
 from anabranch.api.answers.errors import respond
-from anabranch.api.answers.unions import merge_unions
 from anabranch.api.main import app_from_environment
 from anabranch.api.openapi.document import load_document
 from anabranch.codes import status_of
@@ -366,9 +365,3 @@ async def test_the_description_is_served_as_openapi_31(api: httpx.AsyncClient) -
     assert answer.headers["content-type"] == "application/vnd.oai.openapi+json;version=3.1"
     assert answer.json() == {**load_document(), "servers": [{"url": str(api.base_url).rstrip("/")}]}
     assert (await api.get("/openapi.json", headers={"If-None-Match": answer.headers["etag"]})).status_code == 304
-
-
-def test_o6_only_the_branches_of_one_value_become_one_mistake() -> None:
-    """A mistake of a whole model has no place, and a field may be called `int`."""
-    whole, named = {"type": "value_error", "loc": (), "msg": "a"}, {"type": "int_type", "loc": ("int",), "msg": "b"}
-    assert merge_unions([whole, named]) == [whole, named]

@@ -1,9 +1,9 @@
 """Work orders of partners, in our shape."""
 
 from collections.abc import Sequence
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, StrictBool, StrictInt, model_validator
+from pydantic import Field, GetCoreSchemaHandler, StrictBool, StrictInt, model_validator
 
 from anabranch.canonical import Json, JsonObject
 from anabranch.errors import InputError
@@ -11,7 +11,7 @@ from anabranch.platform.notifications.fields import Retries, Secret, Timeout, Ur
 from anabranch.platform.notifications.webhooks import DEFAULT_TIMEOUT_SECONDS, MAX_RETRIES
 from anabranch.strict_model import StrictModel
 
-__all__ = ["MAX_BATCH", "MAX_REFERENCES", "DataType", "InvalidOrder", "Line", "PlatformOrder"]
+__all__ = ["MAX_BATCH", "MAX_REFERENCES", "DataType", "InvalidOrder", "Line", "PlatformOrder", "Reference"]
 
 MAX_BATCH = 100
 MAX_REFERENCES = 20
@@ -20,11 +20,26 @@ DataType = Literal["raster", "vector"]
 Line = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
 
 
+class _OneMistake:
+    """Makes one mistake of the one that pydantic has for each branch of a union, at a place of its own."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> Any:  # pydantic's
+        return {
+            **handler(source),
+            "custom_error_type": "reference",
+            "custom_error_message": "Input should be a text of 1 to 200 characters, without control characters, "
+            "or a whole number",
+        }
+
+
+Reference = Annotated[Line | StrictInt, _OneMistake()]
+
+
 class PlatformOrder(StrictModel):
     """What a partner wants to have published, and under which of their references."""
 
     platform: Annotated[str, Field(max_length=40, description="The id of the platform.")]
-    refs: dict[Line, Line | StrictInt] = Field(max_length=MAX_REFERENCES, description="The platform's own identifiers.")
+    refs: dict[Line, Reference] = Field(max_length=MAX_REFERENCES, description="The platform's own identifiers.")
     source: Annotated[str, Field(min_length=1, max_length=2000, description="The address of the file.")]
     data_type: DataType | None = Field(None, description="Without it, it follows from the file's extension.")
     options: dict[str, Json] = Field(default_factory=dict, description="Other inputs of the workflow.")

@@ -8,7 +8,7 @@ from pydantic import Field, StrictBool, StrictInt
 from anabranch.canonical import Json
 from anabranch.engine.entry_points import load_entry_points
 from anabranch.errors import NotFound
-from anabranch.platform.orders import DataType
+from anabranch.platform.orders import DataType, Reference
 from anabranch.strict_model import StrictModel
 
 __all__ = ["TRANSLATOR_GROUP", "Translator", "find_translator", "translate_arcgis", "translate_ddh"]
@@ -51,9 +51,9 @@ class BlobRequest(StrictModel):
 class DdhRequest(BlobRequest):
     """A request of the data hub."""
 
-    dataset_id: Text | StrictInt
-    resource_id: Text | StrictInt
-    version_id: Text | StrictInt | None = None
+    dataset_id: Reference
+    resource_id: Reference
+    version_id: Reference | None = None
 
 
 class ArcgisRequest(BlobRequest):

@@ -16,7 +16,6 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
 from anabranch.access import redact
-from anabranch.api.answers.unions import merge_unions
 from anabranch.api.security.root_path import at_root
 from anabranch.codes import code_of, find_remedy, status_of
 from anabranch.durations import spell_duration
@@ -104,8 +103,7 @@ class InvalidRequest(InputError):
         """The mistakes that pydantic found, without the given values (S5); `known` are the names of the model."""
         found, more = list_errors(error)
         mistakes = [
-            Mistake(where=".".join(map(str, (*parents, *e["loc"]))), detail=_detail_of(e, known))
-            for e in merge_unions(found)
+            Mistake(where=".".join(map(str, (*parents, *e["loc"]))), detail=_detail_of(e, known)) for e in found
         ]
         return cls([*mistakes, Mistake(where=".".join(parents), detail=more)] if more else mistakes)
 
@@ -180,7 +178,7 @@ async def _answer_validation(request: Request, error: Exception) -> Response:
     known = _list_parameters(request)
     found = [
         Mistake(where=".".join(map(str, each["loc"])), detail=_detail_of({**each, "loc": each["loc"][1:]}, known))
-        for each in merge_unions(error.errors())
+        for each in error.errors()
     ]
     return await _answer(request, InvalidRequest(found))
 

@@ -1,4 +1,4 @@
-"""What can be read without a key can be read with any key, too (S1)."""
+"""Lets a caller with any key read what is public (S1)."""
 
 from collections.abc import Collection
 
@@ -14,7 +14,7 @@ REFUSED = (401, 403, 404)
 
 
 class PublicReads:
-    """Answers a caller who is shown nothing as an anonymous one, whose answer counts if there is something public."""
+    """Asks once more as an anonymous caller where the answer is 404, and sends that answer unless it is a refusal."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
