@@ -67,7 +67,7 @@ class ItemActions:
             restorable_days=self._window.days if wanted.action == "withdraw" else None,
         )  # fmt: skip
 
-    async def act_together(self, begin: Callable[[Any], Sequence[ItemAction]]) -> None:
+    async def act_in_one_transaction(self, begin: Callable[[Any], Sequence[ItemAction]]) -> None:
         """Do what `begin` returns, all or none; it is called first, in the same transaction."""
         await self._act(begin, dry_run=False)
 

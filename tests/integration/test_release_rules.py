@@ -401,13 +401,13 @@ async def test_o6_a_revoke_that_comes_second_names_what_came_first(
 ) -> None:
     releases = stack.gateway.releases
     made = await approved(stack)
-    withdraw = stack.gateway.publishing.act_together
+    withdraw = stack.gateway.publishing.act_in_one_transaction
 
     async def revoked_before(*given: Any) -> None:
         monkeypatch.undo()
         await releases.revoke(made.release_id, ANN)
         await withdraw(*given)
 
-    monkeypatch.setattr(stack.gateway.publishing, "act_together", revoked_before)
+    monkeypatch.setattr(stack.gateway.publishing, "act_in_one_transaction", revoked_before)
     late = await error_of(releases.revoke(made.release_id, BEN))
     assert "it was revoked by ddh/ann (k1) on" in late.message

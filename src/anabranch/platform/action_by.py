@@ -1,4 +1,4 @@
-"""Who acts on what belongs to platforms."""
+"""Who acts on assets, releases, items and endpoints."""
 
 from dataclasses import dataclass
 
@@ -11,9 +11,9 @@ ALL_PLATFORMS = "*"
 
 @dataclass(frozen=True)
 class ActionBy:
-    """Who acts, and why; `platform_filter` limits it to what belongs to one platform.
+    """Who acts, and why; `platform_filter` is the platform whose rows are visible, or all of them.
 
-    `scope` is what a job that is submitted so may do.
+    `scope` is the scope of the jobs that are submitted.
     """
 
     platform_filter: str

@@ -9,8 +9,8 @@ from anabranch.adapters.postgres.store.platforms import (
     PostgresPlatforms,
     ReleaseRow,
     SubmittedRelease,
-    correlate,
     revoke,
+    set_correlation_id,
 )
 from anabranch.adapters.postgres.store.store import PostgresStore
 from anabranch.canonical import Json, JsonObject
@@ -138,7 +138,7 @@ class ReleaseActions:
             verdict, shown = revoke(connection, release_id, by)
             return [ItemAction("withdraw", *_split(key), by.actor, reason) for key in shown or ()]
 
-        await self._items.act_together(begin)
+        await self._items.act_in_one_transaction(begin)
         found = await self.find("release_id", release_id, by.platform_filter)
         if verdict == "not_approved":
             said = f"release {release_id} is not approved: {describe_approval(found)}"
@@ -161,7 +161,7 @@ class ReleaseActions:
                 await self._items.require_versions(str(one["source"]))
 
         def begin(connection: Any) -> Sequence[ItemAction]:  # psycopg's
-            correlate(connection, by)
+            set_correlation_id(connection, by)
             return [
                 ItemAction(
                     one["action"], *_split(one["key"]), by.actor, reason, by.owner, one["number"], one["expected"]
@@ -169,7 +169,7 @@ class ReleaseActions:
                 for one in planned
             ]
 
-        await self._items.act_together(begin)
+        await self._items.act_in_one_transaction(begin)
         return await self.find("release_id", release_id, by.platform_filter)
 
     async def clear(self, release_id: str, clearance: str, by: ActionBy) -> ReleaseRow:

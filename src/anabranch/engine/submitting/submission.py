@@ -65,11 +65,11 @@ class Order:
 
 @dataclass(frozen=True)
 class Submission:
-    """A job to create; one that `begins` is started in the same commit, where that can be.
+    """A job to create; one that `begins` is started in the same commit where that is possible.
 
-    `parts` are the workflows that child jobs of it will run; `by` is who submits it, if it isn't another job, and
-    `by_scope` what that may do. Its `labels` are no part of its identity, nor are its `callbacks`, which only the store
-    reads.
+    `parts` are the workflows that its child jobs will run; `by` is the principal who submits it, if it isn't another
+    job, and `by_scope` the scope of that principal. Its `labels` and `callbacks`, which only the store reads, are no
+    part of its identity.
     """
 
     workflow: Workflow

@@ -97,13 +97,13 @@ class Deliverer:
                 continue
             if time.monotonic() >= clean_at and not await self._outbox.remove_old(self._options.keep):
                 clean_at = time.monotonic() + CLEAN_INTERVAL.total_seconds()
-            is_woken = await self._outbox.begin_wait(work.session)
-            pause = POLL_INTERVAL if is_woken else min(2 * pause, POLL_INTERVAL)
+            can_be_woken = await self._outbox.begin_wait(work.session)
+            pause = POLL_INTERVAL if can_be_woken else min(2 * pause, POLL_INTERVAL)
             try:
                 if not await self._turn(work):
                     await _wait(work.wake, pause)
             finally:
-                if is_woken:
+                if can_be_woken:
                     await self._outbox.end_wait()
 
     async def _turn(self, work: _Work) -> bool:

@@ -21,7 +21,7 @@ from anabranch.engine.ports import TakenRight
 from anabranch.errors import NotFound
 from anabranch.platform.action_by import ALL_PLATFORMS, ActionBy
 
-__all__ = ["PostgresPlatforms", "ReleaseRow", "SubmittedRelease", "correlate", "revoke"]
+__all__ = ["PostgresPlatforms", "ReleaseRow", "SubmittedRelease", "revoke", "set_correlation_id"]
 
 ReleaseRow = Mapping[str, Any]  # of app.release_details
 
@@ -146,7 +146,7 @@ class PostgresPlatforms:
         return [AuditEntry(**row) for row in rows]
 
 
-def correlate(connection: Connection[TupleRow], by: ActionBy) -> None:
+def set_correlation_id(connection: Connection[TupleRow], by: ActionBy) -> None:
     """Give what the caller's transaction does to a release the correlation id of the request."""
     connection.execute("select set_config('anabranch.correlation_id', %s, true)", [by.correlation_id])
 

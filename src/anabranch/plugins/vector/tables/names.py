@@ -20,7 +20,8 @@ SUFFIXES = {Family.POINT: "points", Family.LINE: "lines", Family.POLYGON: "polyg
 def name_base(file: str) -> str:
     """The name of a layer from that of its file: small letters, digits and underscores, the first one a letter.
 
-    It is the id of the item, too. A name that would be the same for other files has a hash of the file's name.
+    It is the id of the item, too. One that is too long, or has letters of other scripts, ends with a hash of the file's
+    name; files whose names differ in case, accents or punctuation alone have the same one.
     """
     return _plain(PurePosixPath(file).stem, MAX_BASE_CHARS, digit_prefix="t_")
 

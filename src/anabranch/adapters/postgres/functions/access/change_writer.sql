@@ -18,7 +18,7 @@ begin
         delete from app.collection_writers w where w.collection = _collection and w.platform = _writer;
     end if;
     if found then
-        perform app.record_change(_owner, _by, case when _adds then 'writer.added' else 'writer.removed' end,
+        perform app.audit_change(_owner, _by, case when _adds then 'writer.added' else 'writer.removed' end,
                                   jsonb_build_object('collection', _collection, 'writer', _writer), _correlation_id);
     end if;
     return true;

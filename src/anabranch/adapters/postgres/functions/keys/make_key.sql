@@ -7,6 +7,6 @@ create function app.make_key(
     delete from app.keys where least(revoked_at, expires_at) < app.now() - interval '30 days';
     insert into app.keys (key_id, digest, name, platform, scope, made_at, made_by, expires_at)
     values (_key_id, _digest, _name, _platform, _scope, app.now(), _made_by, app.now() + _lasts);
-    select app.record_change(_platform, _made_by, 'key.made',
+    select app.audit_change(_platform, _made_by, 'key.made',
                              jsonb_build_object('key', _key_id, 'name', _name, 'scope', _scope), _correlation_id);
 $$;

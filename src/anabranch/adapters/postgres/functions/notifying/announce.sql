@@ -1,8 +1,7 @@
 -- Write a message to the outbox, with a delivery for each endpoint that wants it, in the transaction of what happened (P9):
 -- the platform's endpoints, and the callbacks of the subject and of those in _for. With _only, these endpoints alone.
 -- Messages of one subject reach an endpoint in their order, so callers hold a lock on it: a job's row, or that of
--- app.announce_release. Without an endpoint
--- there is no message. Returns how many deliveries there are.
+-- app.announce_release. Without an endpoint there is no message. Returns how many deliveries there are.
 create function app.announce(
     _platform text, _subject text, _event text, _data jsonb, _correlation_id text, _for text[] default '{}',
     _only uuid[] default null

@@ -1,5 +1,5 @@
 -- Change what is given of an endpoint, null leaves it. One that is activated, or has another address, begins without
--- failures. _platform: null or `*` for the operator. False: there is no such endpoint.
+-- failures. _platform: null for the operator. False: there is no such endpoint.
 create function app.change_endpoint(
     _platform text, _id uuid, _url text, _authority text, _events text[], _format app.webhook_format,
     _description text, _active boolean, _timeout_seconds integer, _retries integer, _by text default null,
@@ -22,7 +22,7 @@ begin
         return false;
     end if;
     perform app.wake_deliverer();
-    perform app.record_change(_owner, _by, 'webhook.changed', jsonb_strip_nulls(jsonb_build_object(
+    perform app.audit_change(_owner, _by, 'webhook.changed', jsonb_strip_nulls(jsonb_build_object(
         'endpoint', _id, 'host', _authority, 'events', _events, 'format', _format, 'active', _active,
         'timeout_seconds', _timeout_seconds, 'retries', _retries)), _correlation_id);
     return true;

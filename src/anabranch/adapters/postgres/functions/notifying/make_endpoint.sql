@@ -16,7 +16,7 @@ begin
                                        timeout_seconds, retries, made_at, made_by, changed_at)
     values (_id, _platform, true, _url, _authority, _events, _format, _description, true, _secret, _timeout_seconds,
             _retries, app.now(), _by, app.now());
-    perform app.record_change(_platform, _by, 'webhook.added', jsonb_build_object('endpoint', _id, 'host', _authority),
+    perform app.audit_change(_platform, _by, 'webhook.added', jsonb_build_object('endpoint', _id, 'host', _authority),
                               _correlation_id);
     return true;
 end;

@@ -16,7 +16,7 @@ begin
     delete from app.webhook_endpoints e where e.id = _id;
     delete from app.webhook_messages m
      where m.id = any(_messages) and not exists (select from app.webhook_deliveries d where d.message = m.id);
-    perform app.record_change(_e.platform, _by, 'webhook.removed',
+    perform app.audit_change(_e.platform, _by, 'webhook.removed',
                               jsonb_build_object('endpoint', _id, 'host', _e.authority), _correlation_id);
     return true;
 end;

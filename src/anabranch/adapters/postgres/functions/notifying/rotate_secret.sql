@@ -11,7 +11,7 @@ begin
        set secret = _secret, former_secret = e.secret, former_until = app.now() + _keep, changed_at = app.now()
      where e.id = _id and e.listed returning e.platform into _owner;
     if _owner is not null then
-        perform app.record_change(_owner, _by, 'webhook.rotated', jsonb_build_object('endpoint', _id), _correlation_id);
+        perform app.audit_change(_owner, _by, 'webhook.rotated', jsonb_build_object('endpoint', _id), _correlation_id);
     end if;
     return _owner is not null;
 end;

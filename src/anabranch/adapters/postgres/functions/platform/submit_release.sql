@@ -1,15 +1,15 @@
 -- Accept a work order of a platform: asset, release, revision, request, audit and job are made in one commit (E2), as
 -- app.judge_submission says. Two at once for one asset wait for each other, so that ordinals rise without gaps, and one asset
--- has one unresolved release (P3). An overwrite cancels what the release still waits for. _order: {platform, asset_id,
--- release_id, refs, version, data_type, collection, item_id, title, description, tags, clearance, approval_required,
--- order_hash, settings_at, overwrite, reprocess, again, body, actor, correlation_id, and key: {scope, text, request, keep} if it has one};
--- the arguments before it are those of app.submit_batch, for one job. Besides what app.judge_submission says: `full` (the
--- platform has as many unresolved releases as it may have), `owner` (the collection is another's), `clearance` (an order does
--- not let more people read what is there), `changed` (the platform was, after settings_at). _dry_run: nothing is written. Without a verdict that makes something, request and
--- job are those before, if any; the callbacks of the job are theirs, too, and those that are new to it are called at once for
--- what has happened. again: the callbacks of the revision before are those of
--- the next one, and its clearance stays. The same key is the same answer,
--- `replayed`; the verdict `taken`: the key belongs to another request (E15).
+-- has one unresolved release (P3). An overwrite cancels what the release still waits for.
+-- _order: {platform, asset_id, release_id, refs, version, data_type, collection, item_id, title, description, tags, clearance,
+-- approval_required, order_hash, settings_at, overwrite, reprocess, again, body, actor, correlation_id, and key: {scope, text,
+-- request, keep} if it has one}; with `again` the clearance stays, and the next revision has the callbacks of the one before.
+-- The arguments before it are those of app.submit_batch, for one job. _dry_run: nothing is written.
+-- verdict: what app.judge_submission says; `full` (the platform has as many unresolved releases as it may have), `owner` (the
+-- collection is another's), `clearance` (an order does not let more people read what is there), `changed` (the platform was,
+-- after settings_at), or `taken` (the key belongs to another request, E15). Where nothing is made, request and job are those
+-- before, if any; callbacks that are new to that job are called at once for what has happened. The same key is the same
+-- answer, `replayed`.
 create function app.submit_release(_session bigint, _workflows jsonb, _submissions jsonb, _order jsonb, _dry_run boolean)
 returns table (
     verdict text, request_id uuid, revision integer, job_id text, state app.job_state, rights bigint[], replayed boolean

@@ -4,12 +4,11 @@
 -- The same identity gives the job that exists if that one answers for it (app.answers; one that failed is named as
 -- failed_before), unless a re-run is asked for. The same key gives the answer of its first time; without a job if the key
 -- belongs to another request (E15).
--- The job's id is the hash of _head, the ordinal and _tail: canonical JSON cut where the ordinal stands. A definition
--- that is stored already may be left out. _by: who submits it, with _by_scope, which its first event names (P7, S6); null where
--- a job does.
--- _labels: {name: value, …} of a new job; one that exists keeps its own. _parent: the job that it runs for, whose platform is
--- its own; else _scope is its platform. _watched: a new job's end is announced (app.has_endpoints). _callbacks: who is called when it ends, as app.watch_job takes them, also for a job
--- that exists.
+-- The job's id is the hash of _head, the ordinal and _tail: canonical JSON cut where the ordinal stands. A definition that is
+-- stored already may be left out. _by: who submits it, with _by_scope, which its first event names (P7, S6); null where a job
+-- does. _labels: {name: value, …} of a new job; one that exists keeps its own. _parent: the job that it runs for, whose
+-- platform is its own; else _scope is its platform. _watched: a new job's end is announced (app.has_endpoints). _callbacks: who
+-- is called when it ends, as app.watch_job takes them, also for a job that exists.
 create function app.submit(
     _head text, _tail text, _scope text, _workflow text, _hash text, _definition jsonb, _nodes text[],
     _parameters jsonb, _priority smallint, _rerun boolean, _correlation_id text, _session bigint,
