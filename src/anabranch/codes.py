@@ -204,7 +204,7 @@ CODES: tuple[Code, ...] = (
     Code("preview.item", Kind.NOT_FOUND, "The job would publish no such item, or it has no features.", "Its items are at `/api/jobs/{job_id}/preview`."),
     Code("preview.not_found", Kind.NOT_FOUND, "The job or release does not wait for a review: it is not processed yet, or it was decided.", "List what waits with `anabranch approvals list`; what is published is at /stac."),
     Code("publication.release", Kind.CONFLICT, "The item belongs to a release of a platform, which decides what it shows.", "Submit an order for the release, or roll it back: `anabranch releases rollback`."),
-    Code("publication.unapproved", Kind.CONFLICT, "The platform publishes nothing that was not approved.", "Order a release, or submit the job with `approval` and let somebody approve it."),
+    Code("publication.unapproved", Kind.CONFLICT, "The platform publishes nothing that was not approved.", "Order a release, or submit the job with `approval` and let somebody approve it: another person than its submitter, where the platform wants one."),
     Code("quota.bytes", Kind.THROTTLED, "The key's platform has reached the daily upload limit.", "Wait as long as `Retry-After` says, or raise ANABRANCH_PLATFORM_UPLOAD_MB_PER_DAY."),
     Code("quota.jobs", Kind.THROTTLED, "The key's platform has reached the daily limit of jobs.", "Wait as long as `Retry-After` says, or raise ANABRANCH_PLATFORM_JOBS_PER_DAY."),
     Code("release.approved", Kind.CONFLICT, "The release is approved and being served.", "Revoke it first, or set `reprocess`: the next revision is reviewed while this one goes on being served."),
