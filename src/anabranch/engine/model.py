@@ -221,6 +221,7 @@ class Session:
     trouble: str | None
     troubled_at: datetime | None
     handlers: list[str] | None
+    schema_release: int | None
 
 
 class TaskKey(NamedTuple):

@@ -428,7 +428,8 @@ create table app.sessions (
     draining boolean not null default false,
     trouble text,
     troubled_at timestamptz,
-    handlers text[]
+    handlers text[],
+    schema_release integer
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 
 create index sessions_live on app.sessions (id) where dead_at is null;

@@ -12,6 +12,7 @@ from psycopg.types.json import Jsonb
 
 from anabranch.adapters.postgres.connect import Role
 from anabranch.adapters.postgres.database import Database
+from anabranch.adapters.postgres.schema.files import Files
 from anabranch.adapters.postgres.store.children import take_children
 from anabranch.adapters.postgres.store.definitions import PostgresDefinitions
 from anabranch.adapters.postgres.store.heartbeat import PostgresHeartbeat
@@ -155,7 +156,7 @@ class PostgresStore:
         host, pid, known = socket.gethostname(), os.getpid(), handlers or {}
         member = f"{self._stack}/{pid}"
         given = (kind, host, pid, member, list(queues), slots, lease, list(known), Jsonb(known) if known else None)
-        return SessionId(await self._value("open_session", *given))
+        return SessionId(await self._value("open_session", *given, Files().release.number))
 
     async def end_session(self, session: SessionId, reason: str) -> None:
         """End a session for good."""

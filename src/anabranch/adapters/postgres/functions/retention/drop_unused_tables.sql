@@ -6,6 +6,9 @@ declare
     _dropped integer := 0;
 begin
     perform app.assert_read_committed();
+    if not app.may_remove() then
+        return 0;
+    end if;
     for _table in
         select t.name from app.layer_tables t
           left join app.jobs j on j.job_id = t.job_id

@@ -9,6 +9,9 @@ declare
     _removed integer := 0;
 begin
     perform app.assert_read_committed();
+    if not app.may_remove() then
+        return 0;
+    end if;
     for _former in
         select f.publication, p.kind, p.key
           from app.former_publications f join app.publications p on p.id = f.publication

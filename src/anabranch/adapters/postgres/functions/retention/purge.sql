@@ -12,6 +12,10 @@ declare
     _gone bigint[];
 begin
     perform app.assert_read_committed();
+    if not app.may_remove() then
+        purged := 0;
+        return;
+    end if;
     with looked as (
         select l.* from (select j.id, j.state, j.created_at, j.finished_at, j.last_event from app.jobs j
                           where j.id > _after order by j.id limit _look) l
