@@ -31,6 +31,7 @@ NEEDS_ROOT = "sudo apt-get"
 GENERATOR = "openapi-python-client "  # tests/integration/test_contract.py runs it
 SHOWN = ("make ", NEEDS_ROOT, GENERATOR)
 ORDER = "docs/tutorial/order-a-release.md"
+BACKUP = "docs/howto/backup.md"
 TUTORIALS = ["docs/tutorial/first-job.md", "docs/tutorial/fix-and-retry.md"]
 FOLDER = "docs/howto/publish-a-folder.md"
 MACHINES = "docs/howto/several-machines.md"
@@ -206,7 +207,7 @@ def needs_stack(command: str) -> bool:
 
 
 def test_every_page_with_commands_is_run_here() -> None:
-    known = {*TUTORIALS, *REFERENCES, *PRINTED, "examples/README.md"}
+    known = {*TUTORIALS, *REFERENCES, BACKUP, *PRINTED, "examples/README.md"}
     assert {page for page in PAGES if any(map(needs_stack, list_commands(page)))} == known
 
 
@@ -240,6 +241,16 @@ def test_the_tutorials_work_as_they_are_printed_one_after_the_other(empty_place:
     assert '"sum": 285' in empty_place.run(*steps)
     printed = empty_place.run_page(second)
     assert [words for words in ("math domain error", '"root": null', "job.retried") if words not in printed] == []
+
+
+@pytest.mark.slow
+def test_the_drill_works_as_it_is_printed(empty_place: Place) -> None:
+    try:
+        printed = empty_place.run(*list_commands(BACKUP))
+    finally:
+        empty_place.run("export ANABRANCH_HOME=$PWD/restored", "anabranch down --purge --yes")
+    words = ["the backup is whole", "restored into", "the database and the tiers agree", "demo", ": compatible"]
+    assert [each for each in words if each not in printed] == [], printed
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tarfile
+from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
 
@@ -19,6 +20,7 @@ import pytest
 from anabranch.adapters.postgres.connect import connect
 from anabranch.adapters.postgres.schema.files import Files
 from anabranch.adapters.postgres.schema.migrate import migrate, redeploy, status
+from anabranch.cli.main import call
 from tests.support.crew import Crew, Start, audit, open_stage
 from tests.support.server import free_port
 from tests.support.waiting import PATIENCE_SECONDS, wait_until_async
@@ -123,6 +125,48 @@ async def test_a8_jobs_of_an_older_release_s_processes_survive_an_upgrade_under_
     finally:
         crew.close()
     assert ended() >= 16 * 65
+    assert status(empty_database_url).current
+
+
+@pytest.fixture
+def previous(tmp_path: Path) -> Iterator[Path]:
+    """The source of the commit before this one, in a working tree of its own."""
+    tree = tmp_path / "previous"
+    try:
+        git("worktree", "add", "--quiet", "--detach", str(tree), "HEAD^")
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("this checkout has no git history to take the previous commit from")
+    yield tree / "src"
+    git("worktree", "remove", "--force", str(tree))
+
+
+@pytest.mark.slow
+async def test_a8_a_rolling_upgrade_from_the_previous_commit_loses_nothing(
+    empty_database_url: str, previous: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As docs/howto/backup.md says: look, upgrade while the old processes work, replace them one by one."""
+    migrate_as(previous, empty_database_url)
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "second" / "home").symlink_to(tmp_path / "first" / "home")  # the same tiers
+    crew = Crew(Start(tmp_path / "first", PLUGINS, empty_database_url, source=previous))
+    monkeypatch.setenv("ANABRANCH_DATABASE_URL", empty_database_url)
+    try:
+        old = await crew.start_ready("orchestrator", "worker")
+        assert call(["upgrade", "--check"]) == 0, "raise `oldest` only in a commit that says why"
+        async with open_stage(Start(tmp_path / "second", PLUGINS, empty_database_url)) as stage:
+            upgrading = asyncio.create_task(asyncio.to_thread(call, ["upgrade"]))
+            assert await upgrading == 0
+            jobs = [await stage.submit("mixed", n=n, quick=60, plain=4, heavy=1, pause=0.02) for n in range(4)]
+            await stage.reach(jobs[0], 1)
+            await stage.crew.start_ready("orchestrator", "worker")
+            for member in old:
+                member.send(signal.SIGTERM)
+                assert await member.ended() == 0
+            await stage.finish(*jobs)
+            assert stage.query("select max(failures), max(crashes) from app.outcomes") == [(0, 0)]
+    finally:
+        crew.close()
     assert status(empty_database_url).current
 
 

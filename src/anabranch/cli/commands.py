@@ -187,6 +187,15 @@ COMMANDS: dict[str, str | tuple[str, str]] = {
         "storage.commands:adopt",
         "Register the configured tiers and work area as those of the database, after they were moved or emptied.",
     ),
+    "backup": (
+        "database.backup:backup",
+        "Back up the database and the tiers into a new folder, while everything runs.",
+    ),
+    "restore": ("database.backup:restore", "Restore a backup into an empty home; its stack must be down."),
+    "upgrade": (
+        "database.upgrade:upgrade",
+        "Migrate the database to this version, if the running processes can share it.",
+    ),
     "doctor": ("doctor.command:doctor", "Check the machine, the home and the stack that runs there."),
     "db": "Create, check and reset the database schema, and purge old jobs.",
     "db migrate": (

@@ -1,19 +1,20 @@
-"""Finds the PostgreSQL server programs that are installed."""
+"""Finds the programs of PostgreSQL that are installed."""
 
 import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from anabranch.embedded.server_user import ServerUser
 from anabranch.errors import Unavailable
 
-__all__ = ["OLDEST_MAJOR", "Binaries", "find_binaries"]
+__all__ = ["OLDEST_MAJOR", "Binaries", "find_binaries", "find_clients"]
 
 OLDEST_MAJOR = 15
+CLIENTS = ("pg_dump", "pg_restore", "psql")
 INSTALL_PATTERNS = ("/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/usr/local/pgsql/bin", "/opt/postgresql/*/bin")
 
 
@@ -39,9 +40,25 @@ def find_binaries(user: ServerUser, major: int | None = None) -> Binaries:
     raise _wrong_version(major, found) if major and found else _missing()
 
 
-def _folders() -> Iterator[Path]:
+def find_clients(major: int) -> Mapping[str, str]:
+    """The paths of `pg_dump`, `pg_restore` and `psql` for a server of this major version: of the nearest that can."""
+    found: dict[int, Path] = {}
+    for folder in _folders("pg_dump"):
+        version = re.search(r"\d+", _ask(str(folder / "pg_dump"), "--version"))
+        if version and int(version[0]) >= major and all((folder / program).is_file() for program in CLIENTS):
+            found.setdefault(int(version[0]), folder)
+    if not found:
+        raise Unavailable(
+            "backup.no_programs",
+            f"{', '.join(CLIENTS)} of PostgreSQL {major} or newer are not installed",
+            remedy=_apt(f"postgresql-client-{major}"),
+        )
+    return {program: str(found[min(found)] / program) for program in CLIENTS}
+
+
+def _folders(program: str = "postgres") -> Iterator[Path]:
     folders = [folder for pattern in INSTALL_PATTERNS for folder in Path("/").glob(pattern.lstrip("/"))]
-    if path := shutil.which("postgres"):
+    if path := shutil.which(program):
         folders.append(Path(os.path.realpath(path)).parent)
     if bindir := _ask("pg_config", "--bindir"):
         folders.append(Path(bindir))

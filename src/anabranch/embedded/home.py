@@ -53,6 +53,7 @@ class Home:
         self._cluster_file = self.path / "cluster.json"
         self._elsewhere_file = self.path / "elsewhere"
         self._port_file = self.path / "port"
+        self._restore_file = self.path / "restoring"
         self._lock: int | None = None
 
     @property
@@ -169,6 +170,27 @@ class Home:
     def clear_elsewhere(self) -> None:
         """Record that no files are left here that such a database may refer to."""
         self._elsewhere_file.unlink(missing_ok=True)
+
+    def read_restore(self) -> str | None:
+        """The id of the backup that is being restored here, or was when the restore was interrupted."""
+        return _read(self._restore_file) or None
+
+    def begin_restore(self, backup: str) -> None:
+        """Record that a backup is being restored here: until it is, no stack starts."""
+        _write(self._restore_file, backup)
+
+    def end_restore(self) -> None:
+        """Record that it was."""
+        self._restore_file.unlink(missing_ok=True)
+
+    def require_restored(self) -> None:
+        """Refuse a home in which a restore was interrupted."""
+        if self.read_restore():
+            raise Conflict(
+                "home.restoring",
+                f"a backup is being restored into {self.path}, or that was interrupted",
+                remedy="Run the same `anabranch restore` again; it continues.",
+            )
 
     def _inode(self) -> list[int]:
         # It stays the same when the home is renamed, and differs in a copy.

@@ -20,4 +20,5 @@ def purge_stack(home: Home, *, bronze: bool) -> list[str]:
         # The database is removed last: while it exists, a failed purge can be repeated.
         kept = purge_home(home, jobs=ours, bronze=bronze)
         cluster.purge()
+        home.end_restore()
     return [str(folder) for folder in kept]

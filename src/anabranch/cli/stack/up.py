@@ -40,6 +40,7 @@ def up(
 ) -> None:
     """Run the stack: database, API, orchestrator and workers."""
     settings = keep_port(prepare(quiet=detach, workers=workers, queues=queues, port=port, host=host))
+    Home(settings.home).require_restored()
     if not log_to_files:
         warn_of_unknown()
         require_plugins(settings)

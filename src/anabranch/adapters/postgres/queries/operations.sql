@@ -105,6 +105,11 @@ select named.queue as name, coalesce(l.ready, 0) as ready, coalesce(l.running, 0
 -- Which server this is, and how far its schema is migrated.
 select current_setting('server_version') as server_version, (select max(number) from app.migrations) as migration;
 
+-- name: session_releases
+-- The sessions whose lease has not ended, with the release of the schema that each was built for; null: before it was noted.
+select s.kind::text, s.host, s.pid, s.schema_release from app.sessions s
+ where s.dead_at is null and s.beat_at + s.lease >= app.now() order by s.kind, s.id;
+
 -- name: sessions
 -- The live sessions, without the queues that are the engine's own, with the tasks that each holds: as many as it has slots run, and those taken ahead wait.
 select s.id, s.kind, s.host, s.pid, array(select q from unnest(s.queues) q where q not like 'plan:%%') as queues, s.slots,

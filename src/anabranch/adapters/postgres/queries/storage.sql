@@ -146,6 +146,15 @@ select p.key, c.action <> 'withdraw' as current, f.publication::text, f.name, f.
  where p.id = %(publication)s::uuid
    and (%(platform)s::text is null or app.may_read(%(platform)s, split_part(k.key, '/', 1), k.public))
 
+-- name: named_objects
+-- The objects that must be in a backup: published files that jobs made or that have a checksum, and the results that were put aside.
+select f.tier as area, f.key, f.size, f.sha256 from app.published_files f where f.sha256 is not null
+ union all
+select 'work', stored.reference ->> 'href', (stored.reference ->> 'size')::bigint, stored.reference ->> 'sha256'
+  from (select o.reference from app.outcomes o join app.lanes l on l.id = o.lane where o.reference is not null
+         union all
+        select j.result -> 'anabranch:reference' from app.jobs j where j.result ? 'anabranch:reference') stored(reference);
+
 -- name: pinned_files
 -- The files of a publication that others can replace, with the versions that it shows.
 select f.tier || '://' || f.key as address, f.version

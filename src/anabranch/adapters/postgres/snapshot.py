@@ -1,0 +1,72 @@
+"""A snapshot of the database that `pg_dump` reads, while nothing that it names is removed."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import NamedTuple
+
+from psycopg import Connection
+from psycopg.rows import TupleRow, namedtuple_row
+
+from anabranch.adapters.postgres.connect import Role, connect
+from anabranch.adapters.postgres.database import query_text, translate
+from anabranch.adapters.postgres.schema.migration_log import Deployed, read_deployed
+from anabranch.errors import Conflict, Unavailable
+
+__all__ = ["NamedObject", "Snapshot", "hold_removals", "open_snapshot"]
+
+# app.may_remove() shares it.
+LOCK_NUMBER = 7093847162905
+LOCK_PATIENCE = timedelta(seconds=60)
+PAGE_ROWS = 10_000
+
+
+class NamedObject(NamedTuple):
+    """An object that a database names: its area, key, size and hash."""
+
+    area: str
+    key: str
+    size: int
+    sha256: str
+
+
+class Snapshot:
+    """What the database was at one moment."""
+
+    def __init__(self, connection: Connection[TupleRow], name: str, deployed: Deployed) -> None:
+        """Made by `open_snapshot`."""
+        self._connection = connection
+        self.name = name
+        self.deployed = deployed
+        self.server_major = connection.info.server_version // 10_000
+
+    def named_objects(self) -> Iterator[NamedObject]:
+        """The objects that must be in a backup."""
+        with self._connection.cursor("named", row_factory=namedtuple_row) as cursor:
+            cursor.itersize = PAGE_ROWS
+            yield from (NamedObject(*row) for row in cursor.execute(query_text("named_objects").encode()))
+
+
+@contextmanager
+def hold_removals(url: str) -> Iterator[None]:
+    """Let retention wait until the end; Conflict while another backup holds it."""
+    with translate(url), connect(url, Role.READER, name="anabranch backup") as connection:
+        deadline = time.monotonic() + LOCK_PATIENCE.total_seconds()
+        while connection.execute("select pg_try_advisory_lock(%s)", [LOCK_NUMBER]).fetchone() != (True,):
+            if time.monotonic() > deadline:
+                raise Conflict("backup.running", f"another backup of database {connection.info.dbname} is running")
+            time.sleep(0.05)
+        yield
+
+
+@contextmanager
+def open_snapshot(url: str) -> Iterator[Snapshot]:
+    """A snapshot for `pg_dump` and for us, until the end."""
+    with translate(url), connect(url, Role.READER, name="anabranch backup") as connection, connection.transaction():
+        connection.execute("set transaction isolation level repeatable read, read only")
+        deployed = read_deployed(connection)
+        if deployed is None:
+            raise Unavailable("database.not_migrated", f"database {connection.info.dbname} has no schema app")
+        ((name,),) = connection.execute("select pg_export_snapshot()").fetchall()
+        yield Snapshot(connection, name, deployed)

@@ -1,0 +1,1 @@
+"""Backups: an installation's database and tiers, consistent, in a folder."""

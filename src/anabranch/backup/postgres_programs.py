@@ -1,0 +1,106 @@
+"""PostgreSQL's own programs: `pg_dump` reads a snapshot, `pg_restore` and `psql` write it in one transaction."""
+
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from shutil import copyfileobj
+from tempfile import TemporaryFile
+from typing import IO
+
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from anabranch.adapters.postgres.connect import mask, without_secrets
+from anabranch.embedded.binaries import find_clients
+from anabranch.errors import Unavailable
+
+__all__ = ["TablesMoved", "dump", "load"]
+
+SCHEMAS = ("app", "geo")
+PIECE_BYTES = 2**20
+MAX_SAID_BYTES = 4_000
+# A table that was dropped after `pg_dump` had read of it, and before it could lock it.
+PASSING = re.compile(r"relation .* does not exist|could not open relation|lock timeout")
+
+
+class TablesMoved(Unavailable):
+    """Tables changed while `pg_dump` began to read them; another snapshot may do."""
+
+
+def dump(url: str, snapshot: str, server_major: int) -> Iterator[bytes]:
+    """The schemas of a snapshot, as `pg_dump` writes them in its own format."""
+    command = [find_clients(server_major)["pg_dump"], "--format=custom", "--compress=1", "--lock-wait-timeout=30s"]
+    command += [f"--snapshot={snapshot}", *(f"--schema={schema}" for schema in SCHEMAS), *_target(url)]
+    with TemporaryFile() as said, _start(command, url, said, stdout=subprocess.PIPE) as process:
+        try:
+            while piece := _pipe(process.stdout).read(PIECE_BYTES):
+                yield piece
+        except GeneratorExit:
+            process.kill()
+            raise
+        if process.wait() != 0:
+            raise _failed("pg_dump", url, said)
+
+
+def load(url: str, file: Path, server_major: int, before: str, after: str) -> None:
+    """Load a dump in one transaction, between these statements; nothing is changed unless all of it can be."""
+    programs = find_clients(server_major)
+    reading = [programs["pg_restore"], "--file=-", str(file)]
+    writing = [programs["psql"], "--no-psqlrc", "--quiet", "--output=/dev/null", "--set=ON_ERROR_STOP=1", *_target(url)]
+    with (
+        TemporaryFile() as read,
+        TemporaryFile() as wrote,
+        _start(reading, url, read, stdout=subprocess.PIPE) as reader,
+        _start(writing, url, wrote, stdin=subprocess.PIPE) as writer,
+    ):
+        _pass_on(reader, writer, before, after)
+        if writer.wait() != 0:
+            raise _failed("psql", url, wrote)
+        if reader.wait() != 0:
+            raise _failed("pg_restore", url, read)
+
+
+def _pass_on(reader: "subprocess.Popen[bytes]", writer: "subprocess.Popen[bytes]", before: str, after: str) -> None:
+    script = _pipe(writer.stdin)
+    try:
+        script.write(f"begin;\n{before}\n".encode())
+        copyfileobj(_pipe(reader.stdout), script, PIECE_BYTES)
+        if reader.wait() == 0:  # else the transaction ends with the connection, without a commit
+            script.write(f"\n{after}\ncommit;\n".encode())
+        script.close()
+    except BrokenPipeError:
+        reader.kill()
+
+
+def _pipe(stream: IO[bytes] | None) -> IO[bytes]:
+    if stream is None:
+        raise ValueError("the process was started without this pipe")
+    return stream
+
+
+def _start(
+    command: list[str], url: str, said: IO[bytes], *, stdin: int = subprocess.DEVNULL, stdout: int = subprocess.DEVNULL
+) -> "subprocess.Popen[bytes]":
+    password = str(conninfo_to_dict(url).get("password", ""))
+    return subprocess.Popen(command, stdin=stdin, stdout=stdout, stderr=said, env=_environment(password))
+
+
+def _target(url: str) -> list[str]:
+    """The database as options, without its password, which all users of the machine could see."""
+    given = {name: value for name, value in conninfo_to_dict(url).items() if name != "password"}
+    return [f"--dbname={make_conninfo('', **given)}", "--no-password"]
+
+
+def _environment(password: str) -> dict[str, str]:
+    # Nothing of the caller's: PGOPTIONS and its like would change what the programs do.
+    kept = {name: os.environ[name] for name in ("HOME",) if name in os.environ}
+    ours = {"PATH": os.defpath, "LANG": "C.UTF-8", "PGCLIENTENCODING": "UTF8"}
+    return {**kept, **ours, **({"PGPASSWORD": password} if password else {})}
+
+
+def _failed(program: str, url: str, said: IO[bytes]) -> Unavailable:
+    said.seek(0)
+    text = without_secrets(url, said.read(MAX_SAID_BYTES).decode(errors="replace")).strip()
+    error = TablesMoved if PASSING.search(text) else Unavailable
+    return error("backup.database", f"{program} failed on {mask(url)}:\n{text}")

@@ -1,0 +1,154 @@
+"""Restores a backup: verified before anything is written, and the database last, in one transaction."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+from anabranch.adapters.postgres.connect import connect
+from anabranch.adapters.postgres.schema.files import Files
+from anabranch.adapters.postgres.schema.live_sessions import refuse_live_sessions
+from anabranch.adapters.postgres.schema.migrate import connected, migrate
+from anabranch.adapters.postgres.schema.pgstac import migrate_catalog
+from anabranch.adapters.postgres.schema.roles import make_roles
+from anabranch.app import open_tiers
+from anabranch.backup.archive import DUMP, KEYS, Archive
+from anabranch.backup.manifest import Manifest, damaged, read_manifest
+from anabranch.backup.postgres_programs import load
+from anabranch.backup.write import key_files
+from anabranch.embedded.cluster import Cluster
+from anabranch.embedded.home import Home
+from anabranch.errors import Conflict, Unavailable
+from anabranch.key_file import replace_key_file
+from anabranch.plugins.stac.pgstac.rebuild import rebuild
+from anabranch.settings import Settings
+from anabranch.storage.tiers import Storage
+
+__all__ = ["restore_backup", "verify_backup"]
+
+HAS_SCHEMA = "select from pg_catalog.pg_namespace where nspname = 'app'"
+DROP_SCHEMAS = "drop schema if exists app, geo cascade;"
+Progress = Callable[[str], None]
+
+
+def verify_backup(folder: Path) -> Manifest:
+    """Read a whole backup; InputError where it is damaged, Conflict where this version can't use it."""
+    manifest = read_manifest(folder)
+    Archive(folder).verify(manifest)
+    if manifest.release > Files().release.number:
+        raise Conflict(
+            "database.newer",
+            f"the backup has release {manifest.release} of the schema; this is {Files().release.number}",
+            remedy="Restore it with the version that made it, or a later one.",
+        )
+    return manifest
+
+
+def restore_backup(
+    settings: Settings, folder: Path, *, overwrite: bool = False, progress: Progress = lambda _: None
+) -> Manifest:
+    """Restore a backup into an empty home, or into any with `overwrite`, and its database and tiers."""
+    progress("verifying the backup")
+    manifest, archive, home = verify_backup(folder), Archive(folder), Home(settings.home)
+    storage = open_tiers(settings)
+    with home.locked():
+        if not overwrite and home.read_restore() != manifest.id:
+            _require_empty(settings, storage, archive, manifest)
+        with _open_database(settings, home) as url:
+            _prepare_database(url, manifest)
+            home.begin_restore(manifest.id)
+            progress("restoring objects")
+            _restore_keys(settings, archive)
+            _restore_objects(storage, archive)
+            progress("restoring the database")
+            _restore_database(url, archive)
+            home.end_restore()
+    return manifest
+
+
+def _require_empty(settings: Settings, storage: Storage, archive: Archive, manifest: Manifest) -> None:
+    if settings.database_url:
+        with connected(settings.database_url.get_secret_value()) as connection:
+            if connection.execute(HAS_SCHEMA).fetchone() is not None:
+                raise _not_empty(f"database {connection.info.dbname} has a schema app")
+    elif Cluster(Home(settings.home)).exists:
+        raise _not_empty(f"{settings.home} has a database")
+    for area, tier in storage.areas.items():
+        if area not in manifest.without and tier.list(limit=1):
+            raise _not_empty(f"the area {area} has objects")
+    for file, key in _keys(settings, archive):
+        if file.exists() and file.read_bytes() != key:
+            raise _not_empty(f"{file} has another key")
+
+
+@contextmanager
+def _open_database(settings: Settings, home: Home) -> Iterator[str]:
+    """The database to restore into: the configured one, or that of the home's own server, which runs meanwhile."""
+    if settings.database_url:
+        url = settings.database_url.get_secret_value()
+        with connected(url, writes=True) as connection:
+            make_roles(connection, Files()["roles.sql"])
+            refuse_live_sessions(connection)
+        yield url
+        return
+    cluster = Cluster(home)
+    existed = cluster.exists
+    cluster.start()
+    try:
+        cluster.ensure_database()
+        yield cluster.url()
+    except BaseException:
+        cluster.stop()
+        if not existed and not home.read_restore():  # nothing was restored into it yet
+            cluster.purge()
+        raise
+    cluster.stop()
+
+
+def _prepare_database(url: str, manifest: Manifest) -> None:
+    """See that the database can take the backup: its server, roles and extensions."""
+    with connected(url, writes=True) as connection:
+        if (major := connection.info.server_version // 10_000) < manifest.postgres:
+            raise Unavailable(
+                "database.too_old", f"the backup is of PostgreSQL {manifest.postgres}, and the server is {major}"
+            )
+        make_roles(connection, Files()["roles.sql"])
+    if not (catalog := migrate_catalog(url)).current and manifest.catalog:
+        raise Unavailable("catalog.missing", f"there is no catalog here: {catalog.problem}", remedy=catalog.remedy)
+
+
+def _restore_keys(settings: Settings, archive: Archive) -> None:
+    for file, key in _keys(settings, archive):
+        replace_key_file(file, partial(bytes, key))
+
+
+def _keys(settings: Settings, archive: Archive) -> Iterator[tuple[Path, bytes]]:
+    """The keys of a backup, each with the file that it belongs into."""
+    for name, file in key_files(settings).items():
+        if (part := archive.folder / KEYS / name).exists():
+            yield file, part.read_bytes()
+
+
+def _restore_objects(storage: Storage, archive: Archive) -> None:
+    for copied in archive.objects():
+        stored = storage.areas[copied.area].upload(copied.key, archive.path_of(copied.sha256))
+        if stored.sha256 != copied.sha256:
+            raise damaged(archive.folder, f"{copied.area}://{copied.key} has another content")
+
+
+def _restore_database(url: str, archive: Archive) -> None:
+    with connected(url) as connection:
+        major = connection.info.server_version // 10_000
+    load(url, archive.folder / DUMP, major, DROP_SCHEMAS, Files()["schema/new_history.sql"].text)
+    migrate(url)
+    if migrate_catalog(url).current:
+        with connect(url, None, name="anabranch catalog") as connection:
+            rebuild(connection)
+
+
+def _not_empty(what: str) -> Conflict:
+    return Conflict(
+        "restore.not_empty",
+        f"{what}, which a restore would overwrite",
+        remedy="Set ANABRANCH_HOME to a new folder, or name the home with `--overwrite`.",
+    )

@@ -1,0 +1,293 @@
+"""A backup is consistent while jobs run; a restore begins a new history, and destroys nothing before it is sure."""
+
+import json
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from anabranch.adapters.postgres.snapshot import hold_removals
+from anabranch.app import open_tiers
+from anabranch.backup import restore as restoring
+from anabranch.backup.archive import DUMP, KEYS, OBJECTS, Archive
+from anabranch.backup.manifest import MANIFEST, read_manifest, write_manifest
+from anabranch.backup.restore import restore_backup, verify_backup
+from anabranch.backup.write import write_backup
+from anabranch.cli.main import call
+from anabranch.embedded.home import Home
+from anabranch.engine.model import Answer, JobState, SessionKind
+from anabranch.engine.ports import Holdings
+from anabranch.errors import AnabranchError, Conflict, InputError, Unavailable
+from anabranch.settings import Settings
+from anabranch.storage.locations import StorageLocations
+from tests.support.engine import EngineHarness, fan_out, open_harness
+from tests.support.objects import Cloud
+
+pytestmark = pytest.mark.postgres
+
+
+def at(home: Path, url: str, **more: object) -> Settings:
+    return Settings(home=home, database_url=url, **more)  # type: ignore[arg-type]  # settings by name
+
+
+def put(settings: Settings, address: str, data: bytes = b"data") -> None:
+    open_tiers(settings).put(address, data)
+
+
+def rows(url: str, query: str) -> list[tuple[object, ...]]:
+    with psycopg.connect(url, autocommit=True) as connection:
+        return connection.execute(query.encode()).fetchall()
+
+
+@pytest.fixture
+def backed_up(database_url: str, tmp_path: Path) -> Path:
+    """A backup of a database without jobs, and of two objects."""
+    settings = at(tmp_path / "old", database_url)
+    put(settings, "bronze://uploads/a.tif", b"a" * 3_000)
+    put(settings, "gold://maps/b.tif", b"b")
+    settings.webhook_key_file.write_bytes(b"sealing")
+    write_backup(settings, database_url, tmp_path / "backup")
+    return tmp_path / "backup"
+
+
+async def test_e3_after_a_restore_nothing_of_the_old_history_is_accepted_and_its_jobs_continue(
+    engine: EngineHarness, database_url: str, empty_database_url: str, tmp_path: Path
+) -> None:
+    job = await engine.submit(fan_out(3))
+    held = await engine.claim(2)
+    write_backup(at(tmp_path / "old", database_url), database_url, tmp_path / "backup")
+    restore_backup(at(tmp_path / "new", empty_database_url), tmp_path / "backup")
+
+    async with open_harness(empty_database_url) as restored:
+        answers, _ = await restored.end(held, body="old", session=engine.session)
+        assert answers == [Answer.STALE] * 2
+        pulse = restored.store.pulse()
+        assert pulse.beat(engine.session, Holdings()) is None
+        pulse.close()
+        await restored.sweep()
+        assert await restored.state(job.job_id) is JobState.RUNNING
+        claims = await restored.claim()
+        spent = sorted((claim.attempt, claim.failures, claim.crashes) for claim in claims)
+        assert spent == [(1, 0, 0), (2, 0, 0), (2, 0, 0)]
+        await restored.finish(claims, body="new")
+        await restored.finish(await restored.claim())
+        assert await restored.state(job.job_id) is JobState.COMPLETED
+    await engine.finish(held)
+    assert await engine.state(job.job_id) is JobState.RUNNING, "the original goes on by itself"
+
+
+def test_objects_and_keys_come_back_as_they_were(backed_up: Path, empty_database_url: str, tmp_path: Path) -> None:
+    settings = at(tmp_path / "new", empty_database_url)
+    manifest = restore_backup(settings, backed_up)
+    storage = open_tiers(settings)
+    assert storage.read("bronze://uploads/a.tif") == b"a" * 3_000
+    assert storage.read("gold://maps/b.tif") == b"b"
+    assert manifest.areas["bronze"].bytes == 3_000
+    assert settings.webhook_key_file.read_bytes() == b"sealing"
+    assert (backed_up.stat().st_mode & 0o777, settings.webhook_key_file.stat().st_mode & 0o777) == (0o700, 0o600)
+
+
+def test_tiers_may_be_in_a_cloud_or_move_into_one(
+    database_url: str, empty_database_url: str, tmp_path: Path, s3: Cloud
+) -> None:
+    options = json.dumps(dict(s3.options))
+    cloud = StorageLocations(silver=f"{s3.url}/silver", gold=f"{s3.url}/gold", options=options)  # type: ignore[arg-type]
+    old = at(tmp_path / "old", database_url)
+    put(old, "silver://a", b"a")
+    write_backup(old, database_url, tmp_path / "first")
+    moved = at(tmp_path / "cloud", empty_database_url, storage=cloud.in_home(tmp_path / "cloud"))
+    restore_backup(moved, tmp_path / "first")
+    assert open_tiers(moved).read("silver://a") == b"a"
+    with pytest.raises(Conflict, match="the area silver has objects"):
+        restore_backup(Settings(home=tmp_path / "other", storage=cloud.in_home(tmp_path / "other")), tmp_path / "first")
+    again = write_backup(moved, empty_database_url, tmp_path / "second")
+    assert again.manifest.areas["silver"].objects == 1
+
+
+def test_a_tier_can_be_left_out(database_url: str, empty_database_url: str, tmp_path: Path) -> None:
+    old, new = at(tmp_path / "old", database_url), at(tmp_path / "new", empty_database_url)
+    put(old, "bronze://a")
+    put(new, "bronze://mine")
+    manifest = write_backup(old, database_url, tmp_path / "backup", without=["bronze"]).manifest
+    assert "bronze" not in manifest.areas
+    restore_backup(new, tmp_path / "backup")
+    assert [found.key for found in open_tiers(new).walk("bronze://")] == ["mine"]
+
+
+def cut(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-1])
+
+
+def flip(file: Path) -> None:
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+
+
+def find_object(backup: Path) -> Path:
+    return Archive(backup).path_of(next(Archive(backup).objects()).sha256)
+
+
+@pytest.mark.parametrize("damage", [cut, flip, Path.unlink])
+@pytest.mark.parametrize("part", [DUMP, OBJECTS, MANIFEST, f"{KEYS}/webhook-key", "object"])
+def test_a_damaged_part_is_found_before_anything_is_overwritten(
+    backed_up: Path, database_url: str, tmp_path: Path, damage: Callable[[Path], None], part: str
+) -> None:
+    damage(find_object(backed_up) if part == "object" else backed_up / part)
+    mine = at(tmp_path / "old", database_url)
+    put(mine, "bronze://uploads/a.tif", b"mine")
+    with pytest.raises(InputError) as refused:
+        restore_backup(mine, backed_up, overwrite=True)
+    assert refused.value.code in ("backup.damaged", "backup.incomplete")
+    assert open_tiers(mine).read("bronze://uploads/a.tif") == b"mine"
+    assert Home(mine.home).read_restore() is None
+    assert rows(database_url, "select count(*) from app.migrations") > [(0,)]
+
+
+def test_what_is_not_empty_is_overwritten_only_when_it_is_named(
+    backed_up: Path,
+    database_url: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("ANABRANCH_HOME", str(tmp_path / "old"))
+    monkeypatch.setenv("ANABRANCH_DATABASE_URL", database_url)
+    put(at(tmp_path / "old", database_url), "gold://maps/b.tif", b"newer")
+    assert call(["restore", str(backed_up)]) == 6
+    assert "which a restore would overwrite" in capsys.readouterr().err
+    assert call(["restore", str(backed_up), "--overwrite", str(tmp_path / "other")]) == 2
+    assert call(["restore", str(backed_up), "--check"]) == 0
+    assert open_tiers(at(tmp_path / "old", database_url)).read("gold://maps/b.tif") == b"newer"
+    assert call(["restore", str(backed_up), "--overwrite", str(tmp_path / "old")]) == 0
+    assert open_tiers(at(tmp_path / "old", database_url)).read("gold://maps/b.tif") == b"b"
+
+
+@pytest.mark.parametrize("left", ["database", "area", "key"])
+def test_a_home_of_which_a_part_is_left_is_not_empty(
+    backed_up: Path, database_url: str, empty_database_url: str, tmp_path: Path, left: str
+) -> None:
+    settings = at(tmp_path / "new", database_url if left == "database" else empty_database_url)
+    if left == "area":
+        put(settings, "silver://a")
+    if left == "key":
+        settings.home.mkdir()
+        settings.webhook_key_file.write_bytes(b"another")
+    with pytest.raises(Conflict) as refused:
+        restore_backup(settings, backed_up)
+    assert refused.value.code == "restore.not_empty"
+    assert rows(empty_database_url, "select from pg_namespace where nspname = 'app'") == []
+
+
+async def test_a_database_that_is_in_use_is_not_overwritten(
+    engine: EngineHarness, backed_up: Path, database_url: str, tmp_path: Path
+) -> None:
+    await engine.new_session()
+    with pytest.raises(Conflict) as refused:
+        restore_backup(at(tmp_path / "old", database_url), backed_up, overwrite=True)
+    assert refused.value.code == "database.in_use"
+
+
+def test_an_interrupted_restore_starts_no_stack_and_is_continued(
+    backed_up: Path, empty_database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = at(tmp_path / "new", empty_database_url)
+    with monkeypatch.context() as broken:
+        broken.setattr(restoring, "rebuild", _break)
+        with pytest.raises(ZeroDivisionError):
+            restore_backup(settings, backed_up)
+    with pytest.raises(Conflict, match="interrupted"):
+        Home(settings.home).require_restored()
+    restore_backup(settings, backed_up)
+    Home(settings.home).require_restored()
+    assert open_tiers(settings).read("gold://maps/b.tif") == b"b"
+
+
+def _break(*_: object) -> None:
+    raise ZeroDivisionError
+
+
+def test_a_dump_that_can_t_be_loaded_changes_nothing(backed_up: Path, database_url: str, tmp_path: Path) -> None:
+    """As of a dump that was whole when it was hashed, and does not fit the server."""
+    settings, archive = at(tmp_path / "old", database_url), Archive(backed_up)
+    before = rows(database_url, "select count(*) from pg_class where relnamespace = 'app'::regnamespace")
+    manifest = read_manifest(backed_up)
+    content = (backed_up / DUMP).read_bytes()
+    (backed_up / DUMP).unlink()
+    half = archive.write_part(DUMP, [content[: len(content) // 2]])
+    others = [part for part in manifest.parts if part.name != DUMP]
+    write_manifest(backed_up, manifest.model_copy(update={"parts": [half, *others]}))
+    with pytest.raises(Unavailable) as failed:
+        restore_backup(settings, backed_up, overwrite=True)
+    assert failed.value.code == "backup.database"
+    assert rows(database_url, "select count(*) from pg_class where relnamespace = 'app'::regnamespace") == before
+
+
+def test_a_backup_of_a_later_release_is_refused(backed_up: Path) -> None:
+    manifest = read_manifest(backed_up)
+    write_manifest(backed_up, manifest.model_copy(update={"release": manifest.release + 1}))
+    with pytest.raises(Conflict) as refused:
+        verify_backup(backed_up)
+    assert refused.value.code == "database.newer"
+
+
+async def test_o5_retention_waits_for_a_backup(engine: EngineHarness, database_url: str) -> None:
+    """What the snapshot names is not removed; what nobody named before may be."""
+    job = await engine.submit(fan_out(1))
+    await engine.finish(await engine.claim())
+    await engine.finish(await engine.claim())
+    retention = engine.store.retention()
+    with hold_removals(database_url):
+        assert await retention.purge(timedelta(0), 0) == (0, None)
+        assert await retention.expire_publications(timedelta(0), timedelta(0)) == 0
+        (end,) = (await engine.store.job_ends(engine.session, timedelta(seconds=60), [job.job_id])).values()
+        assert end.ended_for is None
+    assert (await retention.purge(timedelta(0), 0))[0] == 1
+
+
+def test_of_two_backups_at_once_one_runs(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("anabranch.adapters.postgres.snapshot.LOCK_PATIENCE", timedelta(0))
+    with hold_removals(database_url), pytest.raises(Conflict) as refused:
+        write_backup(at(tmp_path / "old", database_url), database_url, tmp_path / "backup")
+    assert refused.value.code == "backup.running"
+    assert not (tmp_path / "backup").exists(), "nothing is left of one that failed"
+
+
+async def test_an_object_that_is_lost_is_named_and_hinders_no_backup(
+    engine: EngineHarness, database_url: str, tmp_path: Path
+) -> None:
+    await engine.submit(fan_out(1))
+    reference = {"href": "results/lost.json", "size": 3, "sha256": "0" * 64}
+    rows(
+        database_url,
+        f"update app.jobs set result = '{json.dumps({'anabranch:reference': reference})}' returning id",
+    )
+    written = write_backup(at(tmp_path / "old", database_url), database_url, tmp_path / "backup")
+    assert (written.missing, written.missing_count) == (["work://results/lost.json"], 1)
+
+
+@pytest.mark.parametrize(("folder", "said"), [("old/bronze/backup", "is inside"), ("none/backup", "is not a folder")])
+def test_a_folder_that_can_t_take_a_backup_is_refused(
+    database_url: str, tmp_path: Path, folder: str, said: str
+) -> None:
+    (tmp_path / "old" / "bronze").mkdir(parents=True)
+    with pytest.raises(AnabranchError, match=said):
+        write_backup(at(tmp_path / "old", database_url), database_url, tmp_path / folder)
+
+
+async def test_o4_an_upgrade_says_who_can_t_share_the_database(
+    engine: EngineHarness, database_url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("ANABRANCH_DATABASE_URL", database_url)
+    await engine.store.open_session(SessionKind.ORCHESTRATOR, [], 0, timedelta(seconds=60))
+    assert call(["upgrade", "--check", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert (said["release"], said["migrations"], said["current"]) == (said["to"], [], True)
+    assert [one["judgement"] for one in said["processes"]] == ["compatible"] * 2
+    for release, judgement, code in (("null", "unknown", 0), (said["oldest"] - 1, "incompatible", 6)):
+        rows(database_url, f"update app.sessions set schema_release = {release} returning id")
+        assert call(["upgrade", "--check"]) == code
+        assert capsys.readouterr().out.count(f": {judgement}") == 2
+    assert call(["upgrade"]) == 6
