@@ -77,7 +77,7 @@ CODES: tuple[Code, ...] = (
     Code("backup.database", Kind.UNAVAILABLE, "PostgreSQL's own programs could not write or read the database.", "Fix what their last lines report.", LOCAL),
     Code("backup.incomplete", Kind.INVALID, "The folder is no backup, or the backup was interrupted.", "Use another backup.", LOCAL),
     Code("backup.no_programs", Kind.UNAVAILABLE, "PostgreSQL's programs for backups are not installed.", "Install the client programs of the server's version.", LOCAL),
-    Code("backup.running", Kind.CONFLICT, "Another backup of the database is running.", "Wait for its end.", LOCAL),
+    Code("backup.running", Kind.CONFLICT, "A backup of the database, or a sweep of its storage, is running.", "Wait for its end.", LOCAL),
     Code("backup.target", Kind.INVALID, "The folder can't take a backup.", "Name a new folder outside of the tiers.", LOCAL),
     Code("backup.unknown", Kind.INVALID, "The backup has a format that this version does not know.", "Use the version that made it, or a later one.", LOCAL),
     Code("bench.died", Kind.UNAVAILABLE, "A process of the benchmark died.", "The message has its last output.", LOCAL),

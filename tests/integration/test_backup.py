@@ -1,13 +1,15 @@
 """A backup is consistent while jobs run; a restore begins a new history, and destroys nothing before it is sure."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
 
+from anabranch.adapters.objects.folder import Folder
 from anabranch.adapters.postgres.snapshot import hold_removals
 from anabranch.app import open_tiers
 from anabranch.backup import restore as restoring
@@ -253,6 +255,27 @@ def test_of_two_backups_at_once_one_runs(database_url: str, tmp_path: Path, monk
         write_backup(at(tmp_path / "old", database_url), database_url, tmp_path / "backup")
     assert refused.value.code == "backup.running"
     assert not (tmp_path / "backup").exists(), "nothing is left of one that failed"
+
+
+def test_an_object_that_changes_meanwhile_is_copied_in_one_version(
+    database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings, stream = at(tmp_path / "old", database_url), Folder.stream
+    put(settings, "bronze://a", b"old")
+
+    def replace_first(tier: Folder, key: str, **more: Any) -> Iterator[bytes]:
+        with monkeypatch.context() as once:
+            once.setattr(Folder, "stream", stream)
+            if tier.stat(key).size == 3:
+                tier.put(key, b"newer")
+        return stream(tier, key, **more)
+
+    monkeypatch.setattr(Folder, "stream", replace_first)
+    write_backup(settings, database_url, tmp_path / "backup")
+    monkeypatch.undo()
+    archive = Archive(tmp_path / "backup")
+    archive.verify(read_manifest(tmp_path / "backup"))
+    assert [copied.size for copied in archive.objects()] == [5]
 
 
 async def test_an_object_that_is_lost_is_named_and_hinders_no_backup(

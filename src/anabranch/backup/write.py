@@ -18,7 +18,7 @@ from anabranch.backup.postgres_programs import TablesMoved, dump
 from anabranch.errors import Conflict, InputError, NotFound
 from anabranch.settings import Settings
 from anabranch.storage.locations import AREAS
-from anabranch.storage.tiers import Tier
+from anabranch.storage.tiers import Stat, Tier
 
 __all__ = ["Written", "key_files", "write_backup"]
 
@@ -119,23 +119,25 @@ def _copy_all(
     for area, tier in tiers.items():
         areas[area] = Content()
         for stat in tier.walk():
-            if copied := _copy(archive, area, tier, stat.key):
+            if copied := _copy(archive, area, tier, stat):
                 done = areas[area]
                 areas[area] = Content(objects=done.objects + 1, bytes=done.bytes + copied.size)
                 progress(area, areas[area])
                 yield line_of(copied)
 
 
-def _copy(archive: Archive, area: str, tier: Tier, key: str) -> Copied | None:
-    """Copy an object, as it is between two moments; None where it is gone."""
+def _copy(archive: Archive, area: str, tier: Tier, listed: Stat) -> Copied | None:
+    """Copy an object, in one of its versions; None where it is gone."""
+    found = listed
     for tries in range(1, MAX_TRIES + 1):
         try:
-            return Copied(area, key, *archive.write_object(tier.stream(key, tag=tier.stat(key).tag)))
+            return Copied(area, found.key, *archive.write_object(tier.stream(found.key, tag=found.tag)))
         except NotFound:
             return None
         except Conflict as error:
             if error.code != "storage.changed" or tries == MAX_TRIES:
                 raise
+        found = tier.stat(found.key)
     return None
 
 

@@ -50,12 +50,15 @@ class Snapshot:
 
 @contextmanager
 def hold_removals(url: str) -> Iterator[None]:
-    """Let retention wait until the end; Conflict while another backup holds it."""
+    """Let retention wait until the end; Conflict while another process holds it."""
     with translate(url), connect(url, Role.READER, name="anabranch backup") as connection:
         deadline = time.monotonic() + LOCK_PATIENCE.total_seconds()
         while connection.execute("select pg_try_advisory_lock(%s)", [LOCK_NUMBER]).fetchone() != (True,):
             if time.monotonic() > deadline:
-                raise Conflict("backup.running", f"another backup of database {connection.info.dbname} is running")
+                raise Conflict(
+                    "backup.running",
+                    f"a backup of database {connection.info.dbname} is running, or a sweep of its storage",
+                )
             time.sleep(0.05)
         yield
 

@@ -12,6 +12,7 @@ from anabranch.backup.write import write_backup
 from anabranch.cli.connection import database_url
 from anabranch.cli.exit_codes import UsageError
 from anabranch.cli.setup import prepare
+from anabranch.cli.stack.start import interrupt_on_signals
 from anabranch.cli.terminal.options import Json
 from anabranch.cli.terminal.output import format_size, note, print_json, print_line
 from anabranch.settings import Settings
@@ -33,9 +34,9 @@ def backup(
     if unknown := set(without or ()) - set(TIERS):
         raise UsageError("storage.tier", f"there is no tier {min(unknown)!r}", remedy=f"Tiers: {', '.join(TIERS)}.")
     settings = prepare(quiet=True)
-    written = write_backup(
-        settings, database_url(settings), folder.absolute(), without=without or (), progress=_Progress()
-    )
+    url = database_url(settings)
+    with interrupt_on_signals():
+        written = write_backup(settings, url, folder.absolute(), without=without or (), progress=_Progress())
     if json:
         print_json({**written.manifest.model_dump(mode="json"), "missing": written.missing_count})
     else:
@@ -60,7 +61,8 @@ def restore(
         manifest = verify_backup(folder.absolute())
     else:
         _require_named(settings, overwrite)
-        manifest = restore_backup(settings, folder.absolute(), overwrite=overwrite is not None, progress=note)
+        with interrupt_on_signals():
+            manifest = restore_backup(settings, folder.absolute(), overwrite=overwrite is not None, progress=note)
     if json:
         print_json(manifest.model_dump(mode="json"))
         return

@@ -1,12 +1,13 @@
 """`storage`: the objects of the tiers; needs only the settings, no running stack."""
 
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import closing, nullcontext, suppress
 from itertools import chain, islice
 from typing import Annotated
 
 import typer
 
+from anabranch.adapters.postgres.snapshot import hold_removals
 from anabranch.adapters.postgres.store.objects.audited import PostgresRecords
 from anabranch.app import open_marks, open_tiers
 from anabranch.canonical import JsonObject
@@ -100,10 +101,14 @@ def audit(
     if sweep and not yes:
         raise UsageError("storage.unconfirmed", "`--sweep` removes objects permanently")
     settings = prepare(quiet=True)
-    with closing(PostgresRecords(database_url(settings))) as records:
+    url = database_url(settings)
+    with (
+        hold_removals(url) if sweep else nullcontext(),
+        closing(PostgresRecords(url)) as records,
+    ):  # a backup may name them
         checking = Audit(open_tiers(settings), records)
         found = list(checking.find(checksums=checksums))
-    swept = checking.sweep(found, age) if sweep else 0
+        swept = checking.sweep(found, age) if sweep else 0
     _report(found, swept, json=json)
 
 
