@@ -1,6 +1,8 @@
 """Everything is lost but the backup: a new home serves what the old one served, and its jobs continue."""
 
+import asyncio
 import json
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,8 +12,13 @@ import httpx
 import morecantile
 import pytest
 
+from anabranch.backup.restore import restore_backup
+from anabranch.backup.write import write_backup
+from anabranch.errors import Conflict
+from anabranch.settings import Settings
+from tests.support.crew import Crew, Start, open_stage
 from tests.support.running_stack import RunningStack, run_stack, wait_until
-from tests.support.waiting import PATIENCE_SECONDS
+from tests.support.waiting import PATIENCE_SECONDS, wait_until_async
 
 pytestmark = [pytest.mark.postgres, pytest.mark.slow]
 
@@ -114,3 +121,47 @@ def _tiles(url: str) -> list[str]:
                 ]
     assert len(found) == 6
     return found
+
+
+async def test_e3_a_worker_of_the_old_history_is_refused_and_joins_the_new_one(
+    database_url: str, plugins: Path, tmp_path: Path
+) -> None:
+    """It is held up while the database is restored under it, and then reports what it did before."""
+    gate, backup, home = tmp_path / "gate", tmp_path / "backup", tmp_path / "crew" / "home"
+    settings = Settings(home=home, database_url=database_url)  # type: ignore[arg-type]  # a secret
+    for name in ("crew", "first", "second"):
+        (tmp_path / name).mkdir()
+    for name in ("first", "second"):
+        (tmp_path / name / "home").symlink_to(home)
+    crew = Crew(Start(tmp_path / "crew", plugins, database_url))
+    try:
+        (worker,) = await crew.start_ready("worker")
+        async with open_stage(Start(tmp_path / "first", plugins, database_url)) as stage:
+            job = await stage.submit("waits", file=str(gate))
+            await stage.until(job, lambda found: found.nodes[0].tasks.running)
+            await asyncio.to_thread(write_backup, settings, database_url, backup)
+        worker.send(signal.SIGSTOP)
+        gate.write_text("old")  # its handler ends, and nobody hears of it yet
+        await wait_until_async(lambda: _restore_over(settings, backup), "an end of all leases")
+        gate.write_text("new")
+        worker.send(signal.SIGCONT)
+        await worker.started(sessions=2)
+        async with open_stage(Start(tmp_path / "second", plugins, database_url)) as stage:
+            await stage.crew.start_ready("orchestrator")
+            await stage.finish(job)
+            assert stage.query("select attempt, result ->> 'seen' from app.outcomes where result ? 'seen'") == [
+                (2, "new")
+            ]
+    finally:
+        crew.close()
+
+
+def _restore_over(settings: Settings, backup: Path) -> bool:
+    try:
+        restore_backup(settings, backup, overwrite=True)
+    except Conflict as error:
+        if error.code != "database.in_use":
+            raise
+        return False
+    else:
+        return True
