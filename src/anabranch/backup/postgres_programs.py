@@ -27,6 +27,9 @@ PASSING = re.compile(r"relation .* does not exist|could not open relation|lock t
 class TablesMoved(Unavailable):
     """Tables changed while `pg_dump` began to read them; another snapshot may do."""
 
+    def __init__(self, message: str) -> None:
+        super().__init__("backup.database", message)
+
 
 def dump(url: str, snapshot: str, server_major: int) -> Iterator[bytes]:
     """The schemas of a snapshot, as `pg_dump` writes them in its own format."""
@@ -102,5 +105,5 @@ def _environment(password: str) -> dict[str, str]:
 def _failed(program: str, url: str, said: IO[bytes]) -> Unavailable:
     said.seek(0)
     text = without_secrets(url, said.read(MAX_SAID_BYTES).decode(errors="replace")).strip()
-    error = TablesMoved if PASSING.search(text) else Unavailable
-    return error("backup.database", f"{program} failed on {mask(url)}:\n{text}")
+    message = f"{program} failed on {mask(url)}:\n{text}"
+    return TablesMoved(message) if PASSING.search(text) else Unavailable("backup.database", message)
