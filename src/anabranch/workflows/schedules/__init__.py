@@ -1,0 +1,1 @@
+"""When workflows run by themselves."""
