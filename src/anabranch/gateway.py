@@ -22,6 +22,7 @@ from anabranch.engine.submitting.submitter import Submitter
 from anabranch.errors import AnabranchError, Conflict, Denied, Unavailable
 from anabranch.item_actions import ItemActions
 from anabranch.job_control import Controls
+from anabranch.platform.schedules.schedules import Schedules
 from anabranch.releases.actions import ReleaseActions
 from anabranch.releases.drafts import Drafts
 from anabranch.settings import Settings
@@ -31,6 +32,7 @@ from anabranch.workflows.stages import Declaration
 __all__ = ["Gateway"]
 
 log = structlog.get_logger()
+FOLLOW_PAUSE_SECONDS = 1.0
 
 
 class Gateway:
@@ -59,6 +61,7 @@ class Gateway:
         self.releases = ReleaseActions(
             self._store, self.publishing, self.webhooks, self.declaration, self._session_id, self._start
         )
+        self.schedules = Schedules(self._store.schedules(), self.declaration, self._session_id, self._start)
         self.drafts = Drafts(self._store, self.reads, self._results)
         self.keys = self._store.keys()
         self.inspection = Inspection(database_url)
@@ -126,10 +129,12 @@ class Gateway:
         keep = timedelta(hours=self.settings.idempotency_hours)
         self._submitter = Submitter(self._store, live.session, self.declaration, keep)
         self._has_session.set()
+        following = asyncio.create_task(self._follow_workflows_patiently())
         try:
             while not stop.is_set():
                 await live.wait(timedelta(seconds=1))
         finally:
+            following.cancel()
             self._live = self._submitter = None
             self._has_session.clear()
 
@@ -147,8 +152,28 @@ class Gateway:
             found = await asyncio.to_thread(self.registry.reread)
             reloaded = _compare(self.registry, found)
             self.registry = found
+        await self._follow_workflows()
         log.info("workflows.reloaded", added=reloaded.added, changed=reloaded.changed, removed=reloaded.removed)
         return reloaded
+
+    async def _follow_workflows(self) -> None:
+        """Take over the schedules of the workflows; while one is refused, none is retired."""
+        declarations = list(self.registry.declarations.values())
+        await self.schedules.follow_workflows(declarations, complete=not self.registry.refused)
+
+    async def _follow_workflows_patiently(self) -> None:
+        """The same when the process begins, retried until the database answers."""
+        while True:
+            try:
+                await self._follow_workflows()
+            except AnabranchError as error:
+                log.warning("schedules.waiting", reason=error.message)
+                await asyncio.sleep(FOLLOW_PAUSE_SECONDS)
+            except Exception:  # jobs can be submitted all the same
+                log.exception("schedules.not_followed")
+                return
+            else:
+                return
 
     async def submit(self, order: Order) -> Submitted:
         """Accept a job. The same workflow and parameters are the same job; the same key is the same answer (E15)."""

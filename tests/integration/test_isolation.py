@@ -47,7 +47,7 @@ SHARED: set[Call] = {
     *(("post", path) for path in (
         "/api/workflows/validate", "/api/workflows/reload", "/api/jobs", "/api/jobs/validate", "/api/jobs/bulk",
         "/api/jobs/submit/{job_type}", "/api/uploads", "/ogc/processes/{process_id}/execution",
-        "/api/webhooks",
+        "/api/webhooks", "/api/schedules",
     )),
 }  # fmt: skip
 # Lists, which are without what is another's; queries that name it find nothing.
@@ -68,6 +68,7 @@ LISTS: dict[Call, list[dict[str, str]]] = {
         ("get", f"/api/{path}"): [{}]
         for path in (
             "platforms", "approvals", "platform/audit", "platform/releases", "platform/requests", "webhooks",
+            "schedules",
         )
     },
     ("get", "/api/webhooks/deliveries"): [{}, {"endpoint": "{endpoint_id}"}, {"subject": "{asset_id}"}],
@@ -81,6 +82,8 @@ BODIES: dict[Call, Any] = {
     ("post", "/api/platform/releases/{release_id}/reject"): {"reason": "r"},
     ("post", "/api/platform/releases/{release_id}/revoke"): {"reason": "r"},
     ("post", "/api/platform/releases/{release_id}/rollback"): {"reason": "r"},
+    ("patch", "/api/schedules/{schedule}"): {"cron": "0 0 * * *"},
+    ("post", "/api/schedules/{schedule}/backfill"): {"begin": "2026-01-01T00:00:00Z", "end": "2026-01-02T00:00:00Z"},
     ("patch", "/api/webhooks/{endpoint_id}"): {"active": False},
     ("post", "/api/webhooks/deliveries/replay"): {"endpoint": "{endpoint_id}"},
     ("post", "/api/items/{collection}/{item}/restore"): {"reason": "r"},
@@ -115,6 +118,7 @@ class Ids:
     request_id: str
     endpoint_id: str
     delivery_id: str
+    schedule: str
 
     @property
     def names(self) -> dict[str, str]:
@@ -130,7 +134,7 @@ class Ids:
 
 ABSENT = Ids(
     NOTHING, str(uuid.UUID(int=0)), str(uuid.UUID(int=1)), "1" * 64, "absent", "never", "nolayr", "nop",
-    "2" * 32, "3" * 32, str(uuid.UUID(int=4)), str(uuid.UUID(int=5)), "9",
+    "2" * 32, "3" * 32, str(uuid.UUID(int=4)), str(uuid.UUID(int=5)), "9", "nothing",
 )  # fmt: skip
 
 
@@ -173,6 +177,8 @@ def ddh(url: str, served: Served, keys: Mapping[str, dict[str, str]]) -> Ids:
     job = served.client.post("/api/jobs", json=body, headers=ours)
     kept = served.client.post("/api/uploads?name=a.tif", content=DATA, headers={**ours, **octets})
     hook = served.client.post("/api/webhooks", json={"url": "https://example.com/hook"}, headers=ours).json()["id"]
+    nightly = {"name": "nightly", "workflow": "hello_world", "cron": "30 2 * * *", "inputs": {"n": 1}}
+    assert served.client.post("/api/schedules", json=nightly, headers=ours).status_code == 201
     order = served.client.post("/api/platform/submit", json={**ORDER, "platform": "ddh"}, headers=ours)
     assert (job.status_code, kept.status_code, order.status_code) == (202, 201, 202), (job.text, kept.text, order.text)
     with connect(url, Role.OWNER) as owner:
@@ -182,7 +188,7 @@ def ddh(url: str, served: Served, keys: Mapping[str, dict[str, str]]) -> Ids:
     asset, release, request = (order.json()[name] for name in ("asset_id", "release_id", "request_id"))
     found = Ids(
         job.json()["job_id"], publication, shown, sha256(DATA).hexdigest(), "scenes", "hills", "cities", "ddh",
-        asset, release, request, hook, sent["id"],
+        asset, release, request, hook, sent["id"], "nightly",
     )  # fmt: skip
     assert {name: len(value) for name, value in vars(found).items()} == {k: len(v) for k, v in vars(ABSENT).items()}
     return found

@@ -17,10 +17,11 @@ from anabranch.workflows import inputs
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.edges import Branch, DependsOn
 from anabranch.workflows.inputs import Input
-from anabranch.workflows.json_schema import workflow_schema
 from anabranch.workflows.nodes import NODES, Kind
 from anabranch.workflows.rules import declared_keys
+from anabranch.workflows.schedules.schedule import Schedule
 from anabranch.workflows.work import HandlerWork, Retry, WorkflowWork
+from anabranch.workflows.yaml.json_schema import workflow_schema
 from anabranch.workflows.yaml.load import load_yaml
 from tests.support.broken import BROKEN
 
@@ -32,7 +33,7 @@ SCHEMA: dict[str, Any] = json.loads(json.dumps(workflow_schema()))
 PARTS: dict[str, tuple[str, ...]] = {
     **{
         model.__name__: tuple(declared_keys(model))
-        for model in (Branch, DependsOn, HandlerWork, Input, Retry, WorkflowWork)
+        for model in (Branch, DependsOn, HandlerWork, Input, Retry, Schedule, WorkflowWork)
     },
     **{node.__name__: ("type", *node.edges, *declared_keys(node)) for node in NODES.values()},
 }
@@ -116,7 +117,7 @@ def test_the_schema_has_the_keys_of_the_loader(part: str) -> None:
 
 def test_the_schema_has_the_keys_of_a_workflow_and_no_other_parts() -> None:
     assert SCHEMA["properties"].keys() == {*declared_keys(Workflow), "inputs", "nodes"}
-    assert SCHEMA["$defs"].keys() == {*PARTS, "Backoff", "OnFailure"}
+    assert SCHEMA["$defs"].keys() == {*PARTS, "Backoff", "CatchUp", "OnFailure", "Overlap"}
     assert NODES.keys() == set(Kind)
 
 

@@ -7,6 +7,7 @@ from fastapi import Path
 
 from anabranch.access import PLATFORM_PATTERN
 from anabranch.engine.model import LimitKind
+from anabranch.workflows.values import ID_PATTERN
 
 __all__ = [
     "CollectionId",
@@ -20,6 +21,7 @@ __all__ = [
     "LimitedName",
     "NodeName",
     "PlatformId",
+    "ScheduleName",
     "Session",
     "WorkflowId",
 ]
@@ -42,5 +44,6 @@ CollectionId = Annotated[str, Path(max_length=63, pattern=r"^[^\x00-\x1f]+$", de
 ItemId = Annotated[str, Path(max_length=128, pattern=r"^[^\x00-\x1f]+$", description="The id of an item.")]
 EndpointId = Annotated[UUID, Path(description="The id of an endpoint.")]
 DeliveryId = Annotated[int, Path(ge=1, lt=2**63, description="The id of a delivery.")]
+ScheduleName = Annotated[str, Path(pattern=ID_PATTERN, description="The name of a schedule.")]
 PlatformId = Annotated[str, Path(pattern=f"^{PLATFORM_PATTERN.pattern}$", description="The id of a platform.")]
 ErrorCode = Annotated[str, Path(description="A code, as in a problem's `code`.")]

@@ -26,6 +26,7 @@ from anabranch.contract.jobs import (
     TaskCounts,
     Uploaded,
 )
+from anabranch.contract.schedules import Backfill, BackfillTick, Schedule, ScheduleRun, ScheduleTick
 from anabranch.contract.stack import CheckedFunctions, Component, Health, Key, NewKey, Statistics, TableSize, TaskRow
 from anabranch.contract.webhooks import Delivery, DeliveryAttempt, DeliveryDetail, NewWebhook, Replayed, Webhook
 from anabranch.contract.workflows import Reloaded, Workflow, Workflows, WorkflowSummary
@@ -35,6 +36,8 @@ __all__ = [
     "Admin",
     "AsyncAdmin",
     "AsyncClient",
+    "Backfill",
+    "BackfillTick",
     "BulkAnswer",
     "CheckedFunctions",
     "CheckedJob",
@@ -73,6 +76,9 @@ __all__ = [
     "Replay",
     "Replayed",
     "Retry",
+    "Schedule",
+    "ScheduleRun",
+    "ScheduleTick",
     "SetLimit",
     "Statistics",
     "SubmittedJob",

@@ -18,6 +18,7 @@ from anabranch.client.operations import BulkAnswer
 from anabranch.client.paths import job_path, limit_path, pause_path, segment, workflow_path
 from anabranch.client.platforms import AsyncPlatforms
 from anabranch.client.publishing import AsyncPublishing
+from anabranch.client.schedules import AsyncSchedules
 from anabranch.client.transport import AsyncTransport
 from anabranch.client.uploads import MAX_WHOLE_BYTES, upload_parts
 from anabranch.client.webhooks import AsyncWebhooks
@@ -70,6 +71,7 @@ class AsyncClient(AsyncPublishing):
         super().__init__(AsyncTransport(base_url, timeout, key))
         self.admin = AsyncAdmin(self._transport)
         self.platform = AsyncPlatforms(self._transport)
+        self.schedules = AsyncSchedules(self._transport)
         self.webhooks = AsyncWebhooks(self._transport)
 
     @property

@@ -17,6 +17,7 @@ from anabranch.client.operations import BulkAnswer
 from anabranch.client.paths import job_path, limit_path, pause_path, segment, workflow_path
 from anabranch.client.platforms import Platforms
 from anabranch.client.publishing import Publishing
+from anabranch.client.schedules import Schedules
 from anabranch.client.transport import Transport
 from anabranch.client.uploads import MAX_WHOLE_BYTES, upload_parts
 from anabranch.client.webhooks import Webhooks
@@ -72,6 +73,7 @@ class Client(Publishing):
         super().__init__(Transport(base_url, timeout, key))
         self.admin = Admin(self._transport)
         self.platform = Platforms(self._transport)
+        self.schedules = Schedules(self._transport)
         self.webhooks = Webhooks(self._transport)
 
     @property

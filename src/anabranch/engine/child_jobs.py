@@ -46,8 +46,10 @@ class ChildJobs:
         declared = known if known and known.workflow.hash == workflow.hash else Declaration(workflow)
         scope = f"job:{lane.job_id}/{lane.node}/{claim.index}/{lane.generation}"
         checked = await asyncio.to_thread(declared.check, _leave_out_nulls(workflow, params))
-        child = Submission(workflow, checked, scope, workflow.priority, False, lane.correlation_id, begins=True).sound()
-        return await self._queue.spawn(claim, child, self._session)
+        child = Submission(
+            workflow, checked, scope, workflow.priority, False, lane.correlation_id, begins=True, tick=lane.tick
+        )
+        return await self._queue.spawn(claim, child.sound(), self._session)
 
 
 def _leave_out_nulls(workflow: Workflow, params: JsonObject) -> JsonObject:

@@ -141,6 +141,7 @@ class Job:
     parent: int | None
     watched: bool
     platform: str
+    tick: JsonObject | None
 
 
 @dataclass(frozen=True)
@@ -297,6 +298,7 @@ class LaneFacts:
     shape: TaskShape
     values: JsonObject | None
     platform: str = ""
+    tick: JsonObject | None = None
 
 
 @dataclass(slots=True)  # not frozen: there is one for each task, and frozen values are slow to make
@@ -382,6 +384,7 @@ class RightView:
     signal: list[JsonObject] | None = None
     kept: frozenset[str] = frozenset()
     is_child: bool = False
+    tick: JsonObject | None = None
 
 
 @dataclass(frozen=True)

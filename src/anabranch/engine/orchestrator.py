@@ -1,4 +1,4 @@
-"""The orchestrator: takes free advance rights, and runs the sweeper and retention."""
+"""The orchestrator: takes free advance rights, makes the jobs of schedules, and runs the sweeper and retention."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
@@ -6,12 +6,15 @@ from datetime import timedelta
 
 import structlog
 
-from anabranch.engine.advancing.advancer import Advancer
+from anabranch.engine.advancing.advancer import Advancer, BackgroundAdvances
 from anabranch.engine.model import SessionId
 from anabranch.engine.ports import SessionGone, Store
+from anabranch.engine.sessions.doorbell import Doorbell
 from anabranch.engine.sessions.live_session import LiveSession
+from anabranch.engine.submitting.schedules.scheduler import Scheduler
 from anabranch.engine.sweeping.retention import Purge, Retention
 from anabranch.engine.sweeping.sweeper import SWEEP_INTERVAL, Sweeper
+from anabranch.engine.task_parameters import Definitions
 from anabranch.errors import AnabranchError
 from anabranch.storage.large_results import Results
 
@@ -23,7 +26,7 @@ Duty = Callable[[SessionId], Coroutine[None, None, None]]
 
 
 class Orchestrator:
-    """Takes advance rights that no process holds; sweeps and purges in background tasks."""
+    """Takes advance rights that no process holds; sweeps, purges and keeps schedules in background tasks."""
 
     def __init__(
         self,
@@ -48,20 +51,26 @@ class Orchestrator:
         """Run until asked to stop; SessionGone when the session was lost."""
         retention = Retention(self._store.retention(), live.session)
         sweeper = Sweeper(self._store, live.session, every=self._sweep_every)
+        advancer = Advancer(self._store, live.session, self._results, live.rights)
+        advances = BackgroundAdvances(advancer, asyncio.Event())
+        scheduler = Scheduler(
+            self._store.ticks(), Definitions(self._store), advances, Doorbell(self._store), live.session
+        )
         duties = [
             asyncio.create_task(retention.run(self._purge), name="retention"),
             asyncio.create_task(sweeper.run(), name="sweeper"),
+            asyncio.create_task(scheduler.run(), name="scheduler"),
             *(asyncio.create_task(duty(live.session)) for duty in self._duties),
         ]
         try:
-            await self._serve(live, sweeper, stop)
+            await self._serve(live, advancer, sweeper, stop)
         finally:
+            advances.cancel()
             for duty in duties:
                 duty.cancel()
             await asyncio.wait(duties)
 
-    async def _serve(self, live: LiveSession, sweeper: Sweeper, stop: asyncio.Event) -> None:
-        advancer = Advancer(self._store, live.session, self._results, live.rights)
+    async def _serve(self, live: LiveSession, advancer: Advancer, sweeper: Sweeper, stop: asyncio.Event) -> None:
         while not stop.is_set():
             try:
                 if not await advancer.take_free(before=sweeper.latest()):

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from anabranch.canonical import Json, JsonObject
 from anabranch.contract.control import Limit
@@ -35,6 +35,9 @@ from anabranch.engine.submitting.submission import IdempotencyKey, Submission
 from anabranch.errors import AnabranchError, Conflict
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.expressions import Reference
+
+if TYPE_CHECKING:
+    from anabranch.engine.submitting.schedules.ports import TickStore
 
 __all__ = [
     "AnswerT",
@@ -353,3 +356,6 @@ class Store(JobStore, TaskQueue, Protocol):
 
     def retention(self) -> RetentionStore:
         """The store of retention."""
+
+    def ticks(self) -> "TickStore":
+        """The store of schedules' ticks."""

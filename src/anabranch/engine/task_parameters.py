@@ -1,6 +1,7 @@
 """Fills in the parameters of tasks: templates from the pinned definition, values from the job's data (G7)."""
 
 from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -9,7 +10,7 @@ from anabranch.workflows.definition import Workflow
 from anabranch.workflows.expressions import Missing, Reference, Template, evaluate, walk
 from anabranch.workflows.nodes import Node
 
-__all__ = ["Definitions", "TaskValues", "fill_in", "fill_template"]
+__all__ = ["Definitions", "TaskValues", "fill_in", "fill_template", "find_job_value"]
 
 MAX_CACHED_WORKFLOWS = 256
 
@@ -46,6 +47,7 @@ class TaskValues:
     values: Json
     item: Json
     index: int | str
+    tick: JsonObject | None = None
 
 
 def fill_in(node: Node, given: TaskValues) -> JsonObject:
@@ -66,11 +68,21 @@ def fill_template(template: Template, given: TaskValues) -> Json:
             case "index":
                 return given.index
             case "job":
-                return given.job_id
+                return find_job_value(reference, given.job_id, given.tick)
             case _:
                 return _stored(reference, given.values)
 
     return evaluate(template, resolve)
+
+
+def find_job_value(reference: Reference, job_id: str, tick: Mapping[str, Json] | None) -> Json:
+    """The id of a job, or a time of its tick; Missing where no schedule made the job."""
+    name = str(reference.path[0])
+    if name == "id":
+        return job_id
+    if tick is None or tick.get(name) is None:
+        raise Missing(reference, "no schedule made this job" if tick is None else "there is no earlier tick")
+    return tick[name]
 
 
 def _stored(reference: Reference, values: Json) -> Json:

@@ -121,7 +121,7 @@ class Drafts:
             if not isinstance(value, Absent | TooLarge | Items)
         }
         try:
-            return fill_template(template, TaskValues(job.job_id, job.parameters, values, None, 0))
+            return fill_template(template, TaskValues(job.job_id, job.parameters, values, None, 0, job.tick))
         except ExpressionError:
             return None
 

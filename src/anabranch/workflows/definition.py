@@ -13,6 +13,7 @@ from anabranch.workflows.expressions import Template, read_template
 from anabranch.workflows.inputs import Input
 from anabranch.workflows.nodes import AnyNode, Kind, Node
 from anabranch.workflows.rules import PRIORITIES, Check, Model, Whole, declared, filled
+from anabranch.workflows.schedules.schedule import Schedule
 from anabranch.workflows.values import ID_PATTERN, OUTPUT, read_text
 from anabranch.workflows.work import Mapped, WorkflowWork
 
@@ -35,6 +36,9 @@ class Workflow(Model):
     )
     inputs: SkipJsonSchema[Mapping[str, Input] | None] = filled("inputs", None)
     name: str = declared("", "A name for people.")
+    schedule: Schedule | None = declared(
+        None, "When it runs by itself. No part of what jobs are pinned to.", examples=[{"cron": "30 2 * * *"}]
+    )
     output: Mapped = declared(None, "The job's result: a mapping with expressions.", examples=[OUTPUT])
 
     def node(self, name: str) -> AnyNode:
@@ -66,7 +70,7 @@ class Workflow(Model):
     @cached_property
     def text(self) -> str:
         """The canonical text that jobs are pinned to."""
-        stored: Any = decode(_ADAPTER.dump_json(self, exclude_defaults=True))  # an object
+        stored: Any = decode(_ADAPTER.dump_json(self, exclude_defaults=True, exclude={"schedule"}))  # an object
         if self.nodes:
             stored["nodes"] = [_flatten(node, fields) for node, fields in zip(self.nodes, stored["nodes"], strict=True)]
         return canonical(stored)

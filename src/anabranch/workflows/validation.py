@@ -17,6 +17,7 @@ from anabranch.workflows.expressions.templates import Fixed
 from anabranch.workflows.mistakes import MAX_MISTAKES, Mistake, Path, guess, nearest, quote, said_by_model
 from anabranch.workflows.nodes import ConditionalNode, EndNode, FanOutNode, GateNode, Kind, Node, Spread, StageNode
 from anabranch.workflows.rules import find_number_mistakes
+from anabranch.workflows.schedules.schedule import find_schedule_mistakes
 from anabranch.workflows.scope import Before, Scope, find_expression_mistakes, find_template_mistakes
 from anabranch.workflows.values import ID, ID_HINT
 from anabranch.workflows.work import Handler, HandlerWork, Runs
@@ -88,6 +89,8 @@ def _workflow_mistakes(workflow: Workflow, is_whole: bool) -> Iterator[Mistake]:
         if node.kind is Kind.FAN_IN and is_whole:
             yield from _fan_in_mistakes(node, workflow, known)
         yield from find_expression_mistakes(node, workflow, before)
+    if workflow.schedule is not None:
+        yield from find_schedule_mistakes(workflow.schedule, workflow.inputs)
     if workflow.output is not None:
         yield from find_template_mistakes(workflow.output, ("output",), Scope(workflow))
         yield from _reserved(workflow.output, ("output",))

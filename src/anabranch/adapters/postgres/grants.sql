@@ -44,8 +44,8 @@ begin
                    lock_catalog, lock_collection, lock_deliveries, lock_key, lock_lane, lock_objects, lock_running,
                    make_right, next_place, note_kept, open_lane, open_wait, ready_next, rebuild_items, record,
                    record_collection, record_publications, record_visibility, refuse_retry, release, remove_claims,
-                   remove_due, replace_view, ripen, save_turn, set_job, set_node, show_items, show_tables, take_due, tick,
-                   try_again, wake_deliverer, watch, watch_job}') as part,
+                   remove_due, replace_view, ripen, save_turn, set_job, set_node, show_items, show_tables, start_tick,
+                   take_due, tick, try_again, wake_deliverer, watch, watch_job}') as part,
                p.proname = any('{
                    adopt_table, begin_chunk, change_items, close_layer_table, complete_layer_table, ensure_collection,
                    find_adopted, find_asset, find_foreign, find_layer, find_made_from, find_name_holder, find_outdated,

@@ -16,6 +16,11 @@ create type app.clearance as enum ('uncleared', 'internal', 'public');
 create type app.approval_policy as enum ('none', 'one_approver', 'other_approver');
 create type app.webhook_format as enum ('standard', 'cloudevents');
 create type app.delivery_state as enum ('pending', 'delivered', 'dead');
+create type app.schedule_origin as enum ('workflow', 'api');
+create type app.schedule_overlap as enum ('skip', 'queue', 'cancel_previous');
+create type app.schedule_catch_up as enum ('none', 'latest', 'all');
+create type app.tick_kind as enum ('regular', 'manual', 'backfill');
+create type app.tick_state as enum ('waiting', 'submitted', 'skipped', 'missed', 'failed');
 
 -- An attempt that a batch of reports ends, between the statements that do so.
 create type app.ending as (
@@ -33,7 +38,8 @@ create table app.workflows (
     parts text[] not null default '{}'
 );
 
--- watched: somebody is notified when its state changes. platform: whose it is; of a child its root's.
+-- watched: somebody is notified when its state changes. platform: whose it is; of a child its root's. tick: the times of the
+-- schedule that made it or its root.
 create table app.jobs (
     id bigint generated always as identity primary key,
     job_id text collate "C" not null unique,
@@ -56,6 +62,7 @@ create table app.jobs (
     parent bigint,
     watched boolean not null default false,
     platform text not null,
+    tick jsonb,
     unique (identity, ordinal)
 );
 
@@ -961,6 +968,58 @@ create table app.former_uploads (
     key text collate "C" not null,
     primary key (platform, key)
 );
+
+-- What makes jobs by itself. A workflow's own schedule has its name. after: up to when ticks were dealt with; next_at: the first
+-- tick after it; null: not planned yet; infinity: there is none. retired: its workflow says nothing of it any more. trouble:
+-- why its ticks can't have jobs. by_scope: what the one who set it might do, which its jobs may. version: of what was set.
+create table app.schedules (
+    id bigint generated always as identity primary key,
+    platform text collate "C" not null,
+    name text collate "C" not null,
+    origin app.schedule_origin not null,
+    workflow text not null,
+    workflow_hash text not null references app.workflows,
+    cron text not null,
+    timezone text not null,
+    inputs jsonb not null,
+    parameters jsonb not null,
+    overlap app.schedule_overlap not null,
+    catch_up app.schedule_catch_up not null,
+    by_scope text,
+    trouble text,
+    retired boolean not null default false,
+    version integer not null default 1,
+    after timestamptz not null,
+    next_at timestamptz,
+    made_at timestamptz not null,
+    made_by text not null,
+    changed_at timestamptz not null,
+    paused_at timestamptz,
+    paused_by text,
+    unique (platform, name)
+);
+
+create index schedules_workflow_hash on app.schedules (workflow_hash);
+create index schedules_due on app.schedules (next_at) where paused_at is null and not retired;
+create index schedules_after on app.schedules (after);
+
+-- A tick that was dealt with. Its key admits one job for each. open: its job was not seen to have ended.
+create table app.schedule_ticks (
+    schedule bigint not null references app.schedules on delete cascade,
+    at timestamptz not null,
+    interval_start timestamptz,
+    kind app.tick_kind not null,
+    state app.tick_state not null,
+    reason text,
+    job_id text collate "C",
+    open boolean not null default false,
+    recorded_at timestamptz not null,
+    primary key (schedule, at)
+);
+
+create index schedule_ticks_open on app.schedule_ticks (schedule, kind) where open;
+create index schedule_ticks_waiting on app.schedule_ticks (schedule, kind, at) where state = 'waiting';
+create index schedule_ticks_recorded on app.schedule_ticks (recorded_at) where not open and state <> 'waiting';
 
 do $$
 declare

@@ -17,7 +17,7 @@ from anabranch.cli.workflows.registry import load, read_file, summarize, warn_of
 from anabranch.cli.workflows.validation import validate_files, validate_registry
 from anabranch.errors import DefinitionError, InputError
 from anabranch.workflows.drawing.diagram import workflow_svg, workflow_text
-from anabranch.workflows.json_schema import workflow_schema
+from anabranch.workflows.yaml.json_schema import workflow_schema
 from anabranch.workflows.yaml.load import load_yaml
 from anabranch.workflows.yaml.write import write_yaml
 

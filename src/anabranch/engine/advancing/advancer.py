@@ -177,8 +177,9 @@ class Advancer:
         """Plan, and load the outputs that turn out to be needed, until nothing is missing."""
         values: Values = {}
         facts = Facts(
-            view.job_id, view.parameters, view.states, view.taken, view.failure, state=view.state, kept=view.kept
-        )
+            view.job_id, view.parameters, view.states, view.taken, view.failure, state=view.state, kept=view.kept,
+            tick=view.tick,
+        )  # fmt: skip
         while True:
             planned = plan(workflow, facts, _event(view), values)
             if not isinstance(planned, Needs):

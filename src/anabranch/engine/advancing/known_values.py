@@ -6,6 +6,7 @@ from anabranch.canonical import Json, JsonObject, encode
 from anabranch.engine.advancing.json_array import Items
 from anabranch.engine.advancing.transitions import ABSENT, MAX_OUTPUT_BYTES, Absent, Facts, TooLarge, Values
 from anabranch.engine.model import NodeState
+from anabranch.engine.task_parameters import find_job_value
 from anabranch.workflows.expressions import (
     Condition,
     Expression,
@@ -107,7 +108,9 @@ class KnownValues:
     def _resolve(self, reference: Reference) -> Json:
         if reference.root == "inputs":
             return walk(dict(self._facts.parameters), reference.path, reference)
-        return self._facts.job_id if reference.root == "job" else self._output(reference)
+        if reference.root == "job":
+            return find_job_value(reference, self._facts.job_id, self._facts.tick)
+        return self._output(reference)
 
     def _is_stored(self, reference: Reference) -> bool:
         """Whether an output is in the store: those of nodes that completed, but not in this step."""

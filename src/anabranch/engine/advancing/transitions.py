@@ -56,7 +56,8 @@ Values = Mapping[tuple[str | int, ...], Value]
 class Facts:
     """A job as the evaluator sees it: the branches its conditionals took, and its failure, if it has one.
 
-    `kept` are the nodes that were retried and go on with the results they have.
+    `kept` are the nodes that were retried and go on with the results they have; `tick` has the times of the schedule
+    that made the job.
     """
 
     job_id: str
@@ -66,6 +67,7 @@ class Facts:
     failure: Failure | None = None
     state: JobState = field(kw_only=True)
     kept: frozenset[str] = frozenset()
+    tick: Mapping[str, Json] | None = None
 
 
 @dataclass(frozen=True)

@@ -70,6 +70,7 @@ class Submission:
     `parts` are the workflows that its child jobs will run; `by` is the principal who submits it, if it isn't another
     job, and `by_scope` the scope of that principal. Its `labels` and `callbacks`, which only the store reads, are no
     part of its identity.
+    `platform` owns the job if its scope is another. `tick` has the times of the schedule that makes it or its parent.
     """
 
     workflow: Workflow
@@ -85,6 +86,8 @@ class Submission:
     labels: Mapping[str, str] = field(default_factory=dict)
     callbacks: tuple[JsonObject, ...] = ()
     by_scope: Scope | None = None
+    platform: str | None = None
+    tick: JsonObject | None = None
 
     @cached_property
     def parameters_text(self) -> str:
@@ -120,6 +123,7 @@ class Submission:
             self.parameters,
             {node.name: NodeState.PENDING for node in self.workflow.nodes},
             state=JobState.PENDING,
+            tick=self.tick,
         )
         try:
             planned = plan(self.workflow, facts, Started())

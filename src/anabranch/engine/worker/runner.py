@@ -339,7 +339,9 @@ def _params(held: HeldTask) -> JsonObject:
     claim = held.claim
     if held.workflow is None:
         return claim.parameters
-    given = TaskValues(claim.lane.job_id, claim.lane.parameters, claim.lane.values, claim.item, claim.index)
+    given = TaskValues(
+        claim.lane.job_id, claim.lane.parameters, claim.lane.values, claim.item, claim.index, claim.lane.tick
+    )
     return fill_in(held.workflow.node(claim.lane.node), given)
 
 

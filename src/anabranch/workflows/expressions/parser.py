@@ -19,6 +19,7 @@ _INSTEAD = {
     ".": "Only a reference has parts, and its ? comes last.",
     "[": "Only a reference has parts, and its ? comes last.",
 }
+_JOB_PATHS = (("id",), ("scheduled_at",), ("interval_start",))
 _PLACEHOLDER = re.compile(r"\{([0-9]{0,3})\}")
 
 
@@ -254,8 +255,8 @@ def _require_whole(reference: Reference, offset: int) -> None:
         raise ExpressionError("of a node only its output can be used", offset, f"Write {_with_output(reference)}.")
     if root == "index" and path:
         raise ExpressionError("index is a number and has no parts", offset)
-    if root == "job" and path != ("id",):
-        raise ExpressionError("of a job only its id can be used", offset, "Write job.id.")
+    if root == "job" and path not in _JOB_PATHS:
+        raise ExpressionError("of a job only its id and the times of its tick can be used", offset, "Write job.id.")
 
 
 def _with_output(reference: Reference) -> Reference:

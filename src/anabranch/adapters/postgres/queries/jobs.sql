@@ -71,7 +71,7 @@ select j.id as job, j.state, j.last_event from app.jobs j where j.id = any(%(job
 -- A job by its id or the start of it: two rows mean that the start is not enough.
 select j.id, j.job_id, j.identity, j.ordinal, j.scope, j.workflow, j.workflow_hash, j.parameters, j.priority, j.state,
        j.generation, j.result, j.error, j.correlation_id, j.last_event, j.created_at, j.started_at, j.finished_at, j.parent,
-       j.watched, j.platform,
+       j.watched, j.platform, j.tick,
        (select e.at from app.events e where e.job = j.id and e.seq = j.last_event) as updated_at,
        case when j.generation > 0 then app.idle_seconds(j.id) else 0 end as idle_seconds,
        coalesce((select json_object_agg(l.name, l.value order by l.name) from app.labels l where l.job = j.id), '{}') as labels,
@@ -152,7 +152,7 @@ wanted as (
       order by -l.job limit %(limit)s))
 select j.id, j.job_id, j.identity, j.ordinal, j.scope, j.workflow, j.workflow_hash, j.parameters, j.priority, j.state,
        j.generation, null::jsonb as result, j.error, j.correlation_id, j.last_event, j.created_at, j.started_at,
-       j.finished_at, j.parent, j.watched, j.platform,
+       j.finished_at, j.parent, j.watched, j.platform, j.tick,
        (select e.at from app.events e where e.job = j.id and e.seq = j.last_event) as updated_at,
        case when j.generation > 0 then app.idle_seconds(j.id) else 0 end as idle_seconds,
        coalesce((select json_object_agg(l.name, l.value order by l.name) from app.labels l where l.job = j.id), '{}') as labels,
@@ -163,7 +163,7 @@ select j.id, j.job_id, j.identity, j.ordinal, j.scope, j.workflow, j.workflow_ha
 
 -- name: lane_values
 -- What the parameters of some lanes' tasks are filled in from, where they are.
-select l.id as lane, l.values, j.job_id, j.workflow_hash, j.parameters as inputs
+select l.id as lane, l.values, j.job_id, j.workflow_hash, j.parameters as inputs, j.tick
   from app.lanes l join app.jobs j on j.id = l.job where l.id = any(%(lanes)s) and l.values is not null;
 
 -- name: logs

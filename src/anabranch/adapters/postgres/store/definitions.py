@@ -23,18 +23,19 @@ class PostgresDefinitions:
 
     async def store_parts(self, submissions: Sequence[Submission]) -> None:
         """Store the workflows of submissions that have parts, with these parts, unless they were stored recently."""
-        if monotonic() > self._known_until:
-            self.forget()
-            self._known_until = monotonic() + self._known_for.total_seconds()
         for submission in submissions:
             if submission.workflow.parts:
-                await self._store((submission.workflow, *submission.parts))
+                await self.store((submission.workflow, *submission.parts))
 
     def forget(self) -> None:
         """Store all definitions again when they are next needed."""
         self._known.clear()
 
-    async def _store(self, workflows: Sequence[Workflow]) -> None:
+    async def store(self, workflows: Sequence[Workflow]) -> None:
+        """Store a workflow with its parts, unless they were stored recently."""
+        if monotonic() > self._known_until:
+            self.forget()
+            self._known_until = monotonic() + self._known_for.total_seconds()
         if {one.hash for one in workflows} <= self._known:
             return
         rows: list[Json] = [

@@ -283,7 +283,8 @@ class PostgresReads:
         node = (await self._definitions.get(lane["workflow_hash"])).node(row["node"])
         try:
             return fill_in(
-                node, TaskValues(lane["job_id"], lane["inputs"], lane["values"], item, index_of(row["index"]))
+                node,
+                TaskValues(lane["job_id"], lane["inputs"], lane["values"], item, index_of(row["index"]), lane["tick"]),
             )
         except ExpressionError:
             return {}

@@ -97,6 +97,10 @@ def _submission(place: int, submission: Submission) -> str:
     }
     if key := submission.key:
         given.update(key=key.text, request=key.request, keep=f"{key.keep.total_seconds()} s")
+    if submission.platform:
+        given["platform"] = submission.platform
+    if submission.tick:
+        given["tick"] = submission.tick
     if submission.labels:
         given["labels"] = dict(submission.labels)
     if submission.callbacks:

@@ -33,6 +33,7 @@ from anabranch.adapters.postgres.store.rows import (
     write_report,
     write_reports,
 )
+from anabranch.adapters.postgres.store.schedules import PostgresSchedules, PostgresTicks
 from anabranch.adapters.postgres.store.sweep import LAST_LANE, PostgresSweep
 from anabranch.adapters.postgres.store.webhooks import PostgresOutbox, PostgresWebhooks
 from anabranch.canonical import JsonObject, encode
@@ -139,6 +140,14 @@ class PostgresStore:
     def outbox(self) -> PostgresOutbox:
         """The deliveries of webhooks, over the same connections, and two more for the doorbell."""
         return PostgresOutbox(self._database)
+
+    def ticks(self) -> PostgresTicks:
+        """The schedules of the same database for the duty that makes their ticks, over the same connections."""
+        return PostgresTicks(self._database)
+
+    def schedules(self) -> PostgresSchedules:
+        """The schedules of the same database as their owners see them, over the same connections."""
+        return PostgresSchedules(self._database, self._definitions)
 
     def retention(self) -> PostgresRetention:
         """The store of retention, over the same connections."""

@@ -7,14 +7,15 @@
 -- The job's id is the hash of _head, the ordinal and _tail: canonical JSON cut where the ordinal stands. A definition that is
 -- stored already may be left out. _by: who submits it, with _by_scope, which its first event names (P7, S6); null where a job
 -- does. _labels: {name: value, …} of a new job; one that exists keeps its own. _parent: the job that it runs for, whose
--- platform is its own; else _scope is its platform. _watched: a new job's end is announced (app.has_endpoints). _callbacks: who
--- is called when it ends, as app.watch_job takes them, also for a job that exists.
+-- platform and _tick are its own; else its platform is _platform, or _scope where none is given. _watched: a new job's end is
+-- announced (app.has_endpoints). _callbacks: who is called when it ends, as app.watch_job takes them, also for a job that
+-- exists.
 create function app.submit(
     _head text, _tail text, _scope text, _workflow text, _hash text, _definition jsonb, _nodes text[],
     _parameters jsonb, _priority smallint, _rerun boolean, _correlation_id text, _session bigint,
     _key text default null, _request text default null, _keep interval default null, _start jsonb default null,
     _by text default null, _labels jsonb default null, _callbacks jsonb default null, _parent bigint default null,
-    _watched boolean default false, _by_scope text default null
+    _watched boolean default false, _by_scope text default null, _platform text default null, _tick jsonb default null
 ) returns table (job_id text, state app.job_state, created boolean, replayed boolean, rights bigint[], failed_before text)
 language plpgsql as $$
 declare
@@ -55,11 +56,11 @@ begin
         insert into app.workflows (hash, workflow, definition, created_at)
         select _hash, _workflow, _definition, app.now() where _definition is not null on conflict do nothing;
         insert into app.jobs (job_id, identity, ordinal, scope, platform, workflow, workflow_hash, parameters, priority,
-                              state, generation, correlation_id, last_event, created_at, parent, watched)
+                              state, generation, correlation_id, last_event, created_at, parent, watched, tick)
         values (encode(sha256(convert_to(_head || _ordinal || _tail, 'UTF8')), 'hex'), _identity, _ordinal, _scope,
-                coalesce((select p.platform from app.jobs p where p.id = _parent), _scope), _workflow, _hash, _parameters,
+                coalesce((select p.platform from app.jobs p where p.id = _parent), _platform, _scope), _workflow, _hash, _parameters,
                 _priority, 'pending', 0, _correlation_id, 1, app.now(), _parent,
-                _watched)
+                _watched, coalesce((select p.tick from app.jobs p where p.id = _parent), _tick))
         on conflict do nothing
         returning id into _job;
         exit when _job is not null;

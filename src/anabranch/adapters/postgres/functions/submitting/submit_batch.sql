@@ -10,7 +10,7 @@ returns table (
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 declare
     _s record;
-    _scope text;
+    _platform text;
     _watched boolean;
 begin
     perform app.assert_read_committed();
@@ -32,20 +32,21 @@ begin
           from jsonb_to_recordset(_submissions) as s(
                    place integer, head text, tail text, scope text, hash text, parameters jsonb, priority smallint,
                    rerun boolean, correlation_id text, key text, request text, keep interval, start jsonb,
-                   submitted_by text, submitter_scope text, labels jsonb, callbacks jsonb)
+                   submitted_by text, submitter_scope text, labels jsonb, callbacks jsonb,
+                   platform text, tick jsonb)
           join jsonb_to_recordset(_workflows) as w(hash text, workflow text, nodes text[]) using (hash)
          order by sha256(convert_to(s.head || s.tail, 'UTF8')), s.place
     loop
-        if _s.scope is distinct from _scope then
-            _scope := _s.scope;
-            _watched := app.has_endpoints(_scope);
+        if coalesce(_s.platform, _s.scope) is distinct from _platform then
+            _platform := coalesce(_s.platform, _s.scope);
+            _watched := app.has_endpoints(_platform);
         end if;
         return query
         select _s.place, a.job_id, a.state, a.created, a.replayed, a.rights, a.failed_before
           from app.submit(_s.head, _s.tail, _s.scope, _s.workflow, _s.hash, null, _s.nodes, _s.parameters, _s.priority,
                           _s.rerun, _s.correlation_id, _session, _s.key, _s.request, _s.keep, _s.start,
                           _s.submitted_by, _s.labels, _s.callbacks, _watched => _watched,
-                          _by_scope => _s.submitter_scope) a;
+                          _by_scope => _s.submitter_scope, _platform => _s.platform, _tick => _s.tick) a;
     end loop;
 end;
 $$;

@@ -1,0 +1,128 @@
+"""Query parameters and bodies of requests about schedules."""
+
+from datetime import UTC, datetime
+from typing import Annotated
+
+from pydantic import AfterValidator, AwareDatetime, ConfigDict, Field, JsonValue
+
+from anabranch.access import PLATFORM_PATTERN
+from anabranch.platform.schedules.schedules import MAX_BACKFILL_TICKS, ScheduleChange
+from anabranch.strict_model import StrictModel
+from anabranch.workflows.schedules.cron import MAX_CRON_CHARACTERS, read_cron, read_zone
+from anabranch.workflows.schedules.schedule import CatchUp, Overlap
+from anabranch.workflows.values import ID_PATTERN
+
+__all__ = [
+    "AddScheduleRequest",
+    "BackfillRequest",
+    "ChangeScheduleRequest",
+    "ScheduleQuery",
+    "SchedulesQuery",
+    "TicksQuery",
+]
+
+EXAMPLE: dict[str, JsonValue] = {
+    "name": "nightly",
+    "workflow": "echo",
+    "cron": "30 2 * * *",
+    "timezone": "Europe/Berlin",
+}
+Cron = Annotated[
+    str,
+    Field(max_length=MAX_CRON_CHARACTERS, description="Minute, hour, day of month, month and day of week."),
+    AfterValidator(read_cron),
+]
+Zone = Annotated[
+    str, Field(max_length=100, description="A name of the IANA time zone database."), AfterValidator(read_zone)
+]
+WorkflowName = Annotated[str, Field(min_length=1, max_length=63, description="The workflow whose jobs are made.")]
+Inputs = Annotated[
+    dict[str, JsonValue],
+    Field(
+        description="The jobs' inputs; text in them may hold `{{ job.scheduled_at }}` and `{{ job.interval_start }}`."
+    ),
+]
+Platform = Annotated[
+    str | None,
+    Field(
+        pattern=f"^{PLATFORM_PATTERN.pattern}$",
+        description="The platform it belongs to; another than the caller's needs admin.",
+    ),
+]
+ABOUT_OVERLAP = "What happens to a tick while the job of an earlier one goes on."
+ABOUT_CATCH_UP = "Which of the ticks that were missed get a job."
+
+
+class AddScheduleRequest(StrictModel):
+    """A schedule to add."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE]})
+    name: Annotated[str, Field(pattern=ID_PATTERN, description="Its name, unique among those of its platform.")]
+    workflow: WorkflowName
+    cron: Cron
+    timezone: Zone = "UTC"
+    inputs: Inputs = Field(default_factory=dict)
+    overlap: Overlap = Field(Overlap.SKIP, description=ABOUT_OVERLAP)
+    catch_up: CatchUp = Field(CatchUp.LATEST, description=ABOUT_CATCH_UP)
+    platform: Platform = None
+
+    @property
+    def wanted(self) -> ScheduleChange:
+        """What it is to be."""
+        return ScheduleChange(self.workflow, self.cron, self.timezone, self.inputs, self.overlap, self.catch_up)
+
+
+class ChangeScheduleRequest(StrictModel):
+    """What to change of a schedule; the rest stays."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"cron": "0 3 * * *"}]})
+    workflow: WorkflowName | None = None
+    cron: Cron | None = None
+    timezone: Zone | None = None
+    inputs: Inputs | None = None
+    overlap: Overlap | None = Field(None, description=ABOUT_OVERLAP)
+    catch_up: CatchUp | None = Field(None, description=ABOUT_CATCH_UP)
+
+    @property
+    def change(self) -> ScheduleChange:
+        """What changes."""
+        return ScheduleChange(self.workflow, self.cron, self.timezone, self.inputs, self.overlap, self.catch_up)
+
+
+class BackfillRequest(StrictModel):
+    """A range of the past whose ticks get their jobs."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"begin": "2026-01-01T00:00:00Z", "end": "2026-01-31T23:59:59Z", "dry_run": True}]
+        }
+    )
+    begin: AwareDatetime = Field(description="The first instant of the range.")
+    end: AwareDatetime = Field(description="The last instant of the range; at most now.")
+    limit: int = Field(100, ge=1, le=MAX_BACKFILL_TICKS, strict=True, description="The maximum number of ticks.")
+    dry_run: bool = Field(False, strict=True, description="Only say what would run.")
+
+    @property
+    def range(self) -> tuple[datetime, datetime]:
+        """From when to when."""
+        return self.begin.astimezone(UTC), self.end.astimezone(UTC)
+
+
+class ScheduleQuery(StrictModel):
+    """Whose schedule is meant."""
+
+    platform: Platform = None
+
+
+class SchedulesQuery(StrictModel):
+    """Which schedules to list."""
+
+    limit: int = Field(100, ge=1, le=1000, description="The size of the page.")
+    before: int | None = Field(None, ge=1, lt=2**63, description="The `next` of the previous page.")
+
+
+class TicksQuery(ScheduleQuery):
+    """Which ticks to list."""
+
+    limit: int = Field(100, ge=1, le=1000, description="The size of the page.")
+    before: AwareDatetime | None = Field(None, description="The `next` of the previous page.")

@@ -1,0 +1,1 @@
+"""The schedules of platforms, and those that workflow files declare."""
