@@ -1,6 +1,6 @@
 """`schedules`: jobs that are made by the clock."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -10,7 +10,8 @@ import typer
 
 from anabranch.cli.connection import connect
 from anabranch.cli.exit_codes import UsageError
-from anabranch.cli.jobs.parameters import JsonValue, read_parameters
+from anabranch.cli.jobs.follow import call_as_declared
+from anabranch.cli.jobs.parameters import JsonValue, Parameters, read_parameters
 from anabranch.cli.terminal.options import Json, WorkflowName, Yes
 from anabranch.cli.terminal.output import note, print_json, print_list, print_result, print_table
 from anabranch.contract.schedules import BackfillTick, Schedule, ScheduleTick
@@ -77,10 +78,14 @@ def add(
     """Add a schedule of a workflow."""
     inputs = _read_inputs(param or (), params)
     with connect() as client:
-        made = client.schedules.add(
-            schedule, workflow, cron, timezone=timezone, inputs=inputs, overlap=overlap, catch_up=catch_up,
-            platform=platform,
-        )  # fmt: skip
+
+        def send(values: Mapping[str, JsonValue]) -> Schedule:
+            return client.schedules.add(
+                schedule, workflow, cron, timezone=timezone, inputs=values, overlap=overlap, catch_up=catch_up,
+                platform=platform,
+            )  # fmt: skip
+
+        made = call_as_declared(send, client, workflow, inputs)
     _print(made, json=json)
 
 
@@ -97,12 +102,17 @@ def change(
     json: Json = False,
 ) -> None:
     """Change what is given of a schedule; inputs replace all that it had."""
-    inputs = _read_inputs(param or (), params) if param or params else None
+    inputs = _read_inputs(param or (), params)
     with connect() as client:
-        changed = client.schedules.change(
-            schedule, workflow=workflow, cron=cron, timezone=timezone, inputs=inputs, overlap=overlap,
-            catch_up=catch_up, platform=platform,
-        )  # fmt: skip
+
+        def send(values: Mapping[str, JsonValue]) -> Schedule:
+            return client.schedules.change(
+                schedule, workflow=workflow, cron=cron, timezone=timezone,
+                inputs=values if param or params else None, overlap=overlap, catch_up=catch_up, platform=platform,
+            )  # fmt: skip
+
+        known = workflow or client.schedules.show(schedule, platform=platform).workflow
+        changed = call_as_declared(send, client, known, inputs)
     _print(changed, json=json)
 
 
@@ -169,12 +179,12 @@ def backfill(
     note(f"{made.runs} of {len(made.ticks)} ticks {'would get' if made.dry_run else 'get'} a job")
 
 
-def _read_inputs(given: Sequence[str], file: Path | None) -> dict[str, JsonValue]:
+def _read_inputs(given: Sequence[str], file: Path | None) -> Parameters:
     inputs = read_parameters(given, file)
     inputs.require_readable()
     if inputs.files:
         raise UsageError("usage", "a schedule takes no files", remedy="Upload them first and pass their addresses.")
-    return inputs.values
+    return inputs
 
 
 def _read_time(text: str) -> datetime:
