@@ -100,4 +100,5 @@ def _wrong_version(major: int, found: list[Binaries]) -> Unavailable:
 
 
 def _apt(packages: str) -> str:
-    return f"{'' if os.geteuid() == 0 else 'sudo '}apt-get install -y {packages}"
+    sudo = "" if os.geteuid() == 0 else "sudo "
+    return f"{sudo}apt-get update && {sudo}apt-get install -y {packages}"
