@@ -198,9 +198,9 @@ async def open_purge(settings: Settings, database_url: str, jobs: timedelta) -> 
         await store.close()
 
 
-def run_worker(settings: Settings, database_url: str) -> None:
-    """Run a worker in this process until SIGTERM."""
-    asyncio.run(_run_worker(settings, database_url))
+def run_worker(settings: Settings, database_url: str, longest_idle: timedelta | None = None) -> None:
+    """Run a worker in this process until SIGTERM, or until it has had nothing to do for so long."""
+    asyncio.run(_run_worker(settings, database_url, longest_idle))
 
 
 def run_orchestrator(settings: Settings, database_url: str) -> None:
@@ -222,7 +222,7 @@ def _clear_storage(resources: HandlerResources) -> None:
     resources.sources.clear()
 
 
-async def _run_worker(settings: Settings, database_url: str) -> None:
+async def _run_worker(settings: Settings, database_url: str, longest_idle: timedelta | None) -> None:
     registry = load_registry(settings)
     # Handlers are others' code, and what they print is kept (S5): what they may use of these, they have by resources.
     forget("database_url", "api_key", "storage", "storage__options")
@@ -236,7 +236,7 @@ async def _run_worker(settings: Settings, database_url: str) -> None:
     await children.warm()
     store = open_store(settings, database_url, "anabranch worker")
     queues = registry.serve(settings.queues)
-    options = WorkerOptions(queues, settings.slots, STOP_GRACE, scratch)
+    options = WorkerOptions(queues, settings.slots, STOP_GRACE, scratch, longest_idle)
     worker = Worker(store, registry, children, open_results(settings), options)
     os.register_at_fork(after_in_child=_end_copy)
     try:

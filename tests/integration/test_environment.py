@@ -1,6 +1,7 @@
 """What servers do that is nobody's fault: they fail over, are upgraded, restored, and hold what was not expected."""
 
 import asyncio
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -52,6 +53,7 @@ from tests.support.engine import EngineHarness, fan_out, open_harness
 from tests.support.nodes import make_node
 from tests.support.stack import Stack
 from tests.support.waiting import PATIENCE_SECONDS, wait_until_async
+from tests.support.warm import run_warm
 
 pytestmark = pytest.mark.postgres
 PLUGINS = str(Path(__file__).parent.parent / "data" / "plugins")
@@ -147,6 +149,28 @@ async def test_a1_a_report_that_always_fails_shows_its_reason_while_others_are_s
         await take_turn(loop)
         runner.close()
     assert live.trouble is None
+
+
+async def test_a_worker_ends_by_itself_only_when_it_has_nothing_to_do(engine: EngineHarness, tmp_path: Path) -> None:
+    await engine.submit(fan_out(1))
+    (claim,), live = await engine.claim(), LiveSession(engine.session)
+    with closing(HandlerProcesses(1, [])) as children:
+        results = open_results(Settings(home=tmp_path))
+        runner = Runner(engine.store, Registry(), children, results, tmp_path, engine.session)
+        options = WorkerOptions([], 1, timedelta(0), tmp_path, longest_idle=timedelta(0))
+        loop = TaskLoop(engine.store, runner, live, options)
+        live.tasks[claim.key] = HeldTask(claim, 0.0)
+        assert not loop._has_been_idle()
+        live.tasks.clear()
+        await asyncio.wait_for(loop.work(asyncio.Event()), PATIENCE_SECONDS)
+        runner.close()
+
+
+def test_a_worker_process_that_has_nothing_to_do_ends_well(database_url: str, tmp_path: Path) -> None:
+    environment = {**os.environ, "ANABRANCH_HOME": str(tmp_path), "ANABRANCH_DATABASE_URL": database_url}
+    done = run_warm("worker", "--exit-when-idle", "0.1", env=environment)
+    assert done.returncode == 0, done.stderr
+    assert "worker.idle" in done.stdout + done.stderr
 
 
 async def take_turn(loop: TaskLoop) -> bool:

@@ -34,13 +34,15 @@ RESERVED_SLOTS = 1  # a slot that only plans, folds results and starts child job
 class WorkerOptions:
     """How a worker works: what it serves, how many handlers run at once, and the grace they have when they must stop.
 
-    Handlers write to `scratch`, where only this process does.
+    Handlers write to `scratch`, where only this process does. With `longest_idle` it ends by itself, once it has had
+    nothing to do for that long.
     """
 
     queues: Sequence[str]
     slots: int
     grace: timedelta
     scratch: Path
+    longest_idle: timedelta | None = None
 
 
 class Dispatcher:

@@ -68,6 +68,8 @@ class TaskLoop:
         self._runner = runner
         self._live = live
         self._grace = options.grace
+        self._longest_idle = options.longest_idle
+        self._idle_since = asyncio.get_running_loop().time()
         self._wake = asyncio.Event()
         self._outbox = Outbox(self._wake)
         self._reporter = Reporter(store, live.session, live.attempts)
@@ -95,12 +97,23 @@ class TaskLoop:
             if self._runner.stuck:
                 log.error("worker.stuck", remedy="A quick handler blocked; declare it without quick=True.")
                 stop.set()
+            if self._has_been_idle():
+                log.info("worker.idle", remedy="It ends, because it was started to end when there is nothing to do.")
+                stop.set()
         await self._finish()
 
     def abandon(self) -> None:
         """Stop all that still runs and start nothing more: other processes have the tasks now."""
         self._dispatcher.abandon()
         self._advances.cancel()
+
+    def _has_been_idle(self) -> bool:
+        """Whether there has been nothing to do for so long that the worker ends."""
+        now = asyncio.get_running_loop().time()
+        if self._longest_idle is None or self._live.tasks or self._outbox or self._advances:
+            self._idle_since = now
+            return False
+        return now - self._idle_since >= self._longest_idle.total_seconds()
 
     async def _finish(self) -> None:
         """Let handlers end, hand back those that don't, and report everything (W3)."""
