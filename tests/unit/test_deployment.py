@@ -1,0 +1,150 @@
+"""All forms of deployment agree with one list of processes, and what can check their files finds nothing."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from configparser import RawConfigParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from anabranch.settings import Settings
+from tests.support.pages import ROOT
+
+DEPLOY = ROOT / "deploy"
+ROLES: dict[str, dict[str, Any]] = tomllib.loads((DEPLOY / "roles.toml").read_text())
+ENVIRONMENT: dict[str, str] = ROLES.pop("environment")
+SERVICES = ["api", "orchestrator", "worker-light", "worker-heavy"]
+UNITS = sorted((DEPLOY / "systemd").glob("*.service"))
+
+
+def read_unit(name: str) -> RawConfigParser:
+    unit = RawConfigParser(strict=False)
+    unit.optionxform = str  # type: ignore[assignment,method-assign]  # as its documentation shows
+    unit.read(DEPLOY / "systemd" / name)
+    return unit
+
+
+def read_compose() -> dict[str, Any]:
+    return yaml.safe_load((DEPLOY / "compose" / "compose.yaml").read_text())  # type: ignore[no-any-return]  # a file of ours
+
+
+def dockerfile() -> str:
+    return (DEPLOY / "image" / "Dockerfile").read_text()
+
+
+@pytest.mark.parametrize("role", ["migrate", *SERVICES])
+def test_units_run_the_listed_processes(role: str) -> None:
+    (name,) = [unit.name for unit in UNITS if unit.name.startswith(f"anabranch-{role}")]
+    service = read_unit(name)["Service"]
+    assert service["ExecStart"].split()[1:] == ROLES[role]["command"]
+    if "grace_seconds" in ROLES[role]:
+        assert service["TimeoutStopSec"] == str(ROLES[role]["grace_seconds"])
+
+
+@pytest.mark.parametrize("role", ["migrate", *SERVICES])
+def test_compose_runs_the_listed_processes(role: str) -> None:
+    service = read_compose()["services"][role]
+    assert service["command"] == ROLES[role]["command"]
+    assert service["read_only"] is True
+    assert service["cap_drop"] == ["ALL"]
+    if "grace_seconds" in ROLES[role]:
+        assert service["stop_grace_period"] == f"{ROLES[role]['grace_seconds']}s"
+    if "port" in ROLES[role]:
+        assert service["ports"][0].endswith(f":{ROLES[role]['port']}")
+        assert f":{ROLES[role]['port']}{ROLES[role]['ready']}'" in service["healthcheck"]["test"][-1]
+
+
+def test_the_image_has_the_listed_environment_and_port() -> None:
+    assert dict(re.findall(r"^ +(?:ENV )?(ANABRANCH_\w+)=(\S+)", dockerfile(), re.MULTILINE)) == ENVIRONMENT
+    assert re.findall(r"^EXPOSE (\d+)", dockerfile(), re.MULTILINE) == [str(ROLES["api"]["port"])]
+
+
+def test_the_image_runs_as_an_ordinary_user_from_a_lock_without_tools() -> None:
+    assert re.findall(r"^USER (\S+)", dockerfile(), re.MULTILINE) == ["10001:10001"]
+    lock = (DEPLOY / "image" / "requirements.lock").read_text()
+    pins = set(re.findall(r"^[\w.-]+==[^\s;]+", lock, re.MULTILINE))
+    assert pins <= set(re.findall(r"^[\w.-]+==[^\s;]+", (ROOT / "requirements.lock").read_text(), re.MULTILINE))
+    assert not {pin.split("==")[0] for pin in pins} & {"pytest", "ruff", "mypy", "uv"}
+    assert lock.count("--hash=") >= len(pins)
+
+
+def test_forms_set_only_settings_that_exist() -> None:
+    text = "".join(file.read_text() for file in DEPLOY.rglob("*") if file.is_file() and file.suffix != ".lock")
+    used = {name.split("__")[0].lower() for name in re.findall(r"\bANABRANCH_([A-Z_]+[A-Z])\b", text)}
+    assert used - set(Settings.model_fields) == {"image", "api_port"}  # those of compose itself
+
+
+def verify_units(folder: Path) -> str:
+    """What systemd says about the units, installed as the how-to does, with a program in place of ours."""
+    units, program = folder / "etc" / "systemd" / "system", folder / "opt" / "anabranch" / "bin" / "anabranch"
+    (units / "anabranch-.service.d").mkdir(parents=True)
+    program.parent.mkdir(parents=True)
+    shutil.copy("/bin/true", program)
+    shutil.copytree("/usr/lib/systemd/system", folder / "usr" / "lib" / "systemd" / "system", symlinks=True)
+    for file in (DEPLOY / "systemd").iterdir():
+        place = units / "anabranch-.service.d" if file.suffix == ".conf" else units
+        shutil.copy(file, place / file.name)
+    names = [unit.name.replace("@.", "@1.") for unit in UNITS]
+    command = ["systemd-analyze", "verify", f"--root={folder}", "anabranch.target", *names]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.stdout + done.stderr
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="apt-get install systemd")
+def test_systemd_accepts_the_units(tmp_path: Path) -> None:
+    assert verify_units(tmp_path / "good") == ""
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="apt-get install systemd")
+def test_systemd_would_notice_a_wrong_unit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(DEPLOY / "systemd", tmp_path / "deploy" / "systemd")
+    with (tmp_path / "deploy" / "systemd" / "service.conf").open("a") as file:
+        file.write("ProtectEverything=yes\n")
+    monkeypatch.setattr(sys.modules[__name__], "DEPLOY", tmp_path / "deploy")
+    assert "ProtectEverything" in verify_units(tmp_path / "bad")
+
+
+def test_the_workflow_of_the_forge_runs_the_gate() -> None:
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yaml").read_text())
+    assert [step["run"] for step in workflow["jobs"]["gate"]["steps"] if "run" in step] == [".ci/run"]
+    assert workflow["permissions"] == {"contents": "read"}
+
+
+def test_hooks_run_programs_of_lint() -> None:
+    hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"][0]["hooks"]
+    lint = (ROOT / "Makefile").read_text().partition("\nlint:")[2].partition("\n\n")[0]
+    for hook in hooks:
+        assert hook["entry"].removesuffix(" --force-exclude") in lint
+
+
+def validate(schema: str, file: Path) -> str:
+    program = ROOT / ".cache" / "deployment-venv" / "bin" / "check-jsonschema"
+    command = [str(program), "--output-format", "json", "--builtin-schema", schema, str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return str(json.loads(done.stdout)["status"])
+
+
+TOOLS = pytest.mark.skipif(not (ROOT / ".cache" / "deployment-venv").exists(), reason="make deployment")
+
+
+@TOOLS
+def test_compose_and_the_workflow_follow_their_schemas(tmp_path: Path) -> None:
+    compose, workflow = DEPLOY / "compose" / "compose.yaml", ROOT / ".github" / "workflows" / "ci.yaml"
+    assert validate("vendor.compose-spec", compose) == "ok"
+    assert validate("vendor.github-workflows", workflow) == "ok"
+    wrong = tmp_path / "compose.yaml"
+    wrong.write_text(compose.read_text().replace("read_only: true", "read_only: [1]"))
+    assert validate("vendor.compose-spec", wrong) == "fail"
+
+
+@TOOLS
+def test_the_dockerfile_has_no_finding() -> None:
+    program = ROOT / ".cache" / "deployment-venv" / "bin" / "hadolint"
+    done = subprocess.run([program, DEPLOY / "image" / "Dockerfile"], capture_output=True, text=True, check=False)
+    assert done.stdout == ""
