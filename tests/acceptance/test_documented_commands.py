@@ -42,6 +42,8 @@ H3 = "docs/howto/h3.md"
 ZONAL = "docs/howto/zonal-statistics.md"
 FOLDERS = ("docs/howto/catalog-a-container.md", "docs/howto/sync-a-folder.md")
 LONG = ["docs/howto/access.md", "docs/howto/rasters.md", *FOLDERS, MACHINES, VERIFY, WAY_BACK, H3, ZONAL]
+# They need root, a container engine or a cluster; tests of deploy/ run or check what they name.
+DEPLOYMENTS = [f"docs/howto/deploy-{form}.md" for form in ("compose", "image", "kubernetes", "systemd")]
 REFERENCES = ["docs/reference/http.md", "docs/reference/serving.md"]
 PRINTED = {
     FOLDER: ["delivery/old.tif", "the raster has no CRS", "old-"],
@@ -208,7 +210,7 @@ def needs_stack(command: str) -> bool:
 
 
 def test_every_page_with_commands_is_run_here() -> None:
-    known = {*TUTORIALS, *REFERENCES, BACKUP, *PRINTED, "examples/README.md"}
+    known = {*TUTORIALS, *REFERENCES, BACKUP, *PRINTED, *DEPLOYMENTS, "examples/README.md"}
     assert {page for page in PAGES if any(map(needs_stack, list_commands(page)))} == known
 
 
