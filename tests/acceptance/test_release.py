@@ -55,7 +55,7 @@ class Clone:
         changelog.write_text(changelog.read_text().replace("## Unreleased", "## Unreleased\n\n## 0.1.0 - 2026-01-02"))
 
     def release(self) -> subprocess.CompletedProcess[str]:
-        program = [sys.executable, self.folder / "scripts" / "release.py"]
+        program = [sys.executable, str(self.folder / "scripts" / "release.py")]
         return subprocess.run(program, capture_output=True, text=True, check=False)
 
 
@@ -76,7 +76,7 @@ def test_a_release_has_packages_a_bill_of_materials_and_licences(clone: Clone) -
     assert "anabranch/adapters/postgres/schema.sql" in zipfile.ZipFile(wheel).namelist()
     with tarfile.open(sdist) as archive:
         assert "anabranch-0.1.0/CHANGELOG.md" in archive.getnames()
-    sums = dict(reversed(line.split("  ")) for line in (made / "SHA256SUMS").read_text().splitlines())
+    sums = {line.split()[1]: line.split()[0] for line in (made / "SHA256SUMS").read_text().splitlines()}
     assert sums[wheel.name] == hashlib.sha256(wheel.read_bytes()).hexdigest()
     assert set(sums) == {file.name for file in made.iterdir()} - {"SHA256SUMS"}
     bill = json.loads((made / "anabranch-0.1.0.cdx.json").read_text())

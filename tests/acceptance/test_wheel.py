@@ -28,7 +28,7 @@ class Installation:
         subprocess.run([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder], cwd=ROOT, check=True)
         (wheel,) = folder.glob("*.whl")
         subprocess.run([sys.executable, "-m", "venv", folder / "venv"], check=True)
-        pip = [folder / "venv" / "bin" / "pip", "install", "--quiet", f"{wheel}[all]"]
+        pip = [str(folder / "venv" / "bin" / "pip"), "install", "--quiet", f"{wheel}[all]"]
         subprocess.run(pip, check=True)
 
     def call(self, *arguments: str, home: str = "home", before: list[str] | None = None) -> tuple[int, str, str]:

@@ -31,7 +31,7 @@ for (const found of JSON.parse(readFileSync(0))) new models[found.kind](found).v
 
 @cache
 def render(folder: str) -> tuple[dict[str, Any], ...]:
-    command = [KUSTOMIZE, "build", ROOT / "deploy" / "kubernetes" / folder]
+    command = [str(KUSTOMIZE), "build", str(ROOT / "deploy" / "kubernetes" / folder)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return tuple(yaml.safe_load_all(done.stdout))
@@ -124,7 +124,7 @@ async def test_scalers_count_the_work_of_a_queue_with_a_login_that_may_only_read
         connection.execute("create role scaler_test login in role anabranch_reader")
         try:
             connection.execute("set role scaler_test")
-            found = [connection.execute(query).fetchone() for query in queries()]  # type: ignore[call-overload]  # of a file
+            found = [connection.execute(query).fetchone() for query in queries()]
             assert found == [(0,), (3,)]
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
                 connection.execute("delete from app.jobs")
