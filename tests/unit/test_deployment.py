@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
+from anabranch.engine.registry import load_plugins
 from anabranch.settings import Settings
 from tests.support.pages import ROOT
 
@@ -58,6 +59,12 @@ def test_compose_runs_the_listed_processes(role: str) -> None:
     if "port" in ROLES[role]:
         assert service["ports"][0].endswith(f":{ROLES[role]['port']}")
         assert f":{ROLES[role]['port']}{ROLES[role]['ready']}'" in service["healthcheck"]["test"][-1]
+
+
+def test_light_and_heavy_workers_serve_every_queue_together() -> None:
+    served = {ROLES[role]["command"][2] for role in ("worker-light", "worker-heavy")}
+    named = {queue for queue in load_plugins(()).queues if not queue.startswith("plan:")}
+    assert set(",".join(served).split(",")) == named
 
 
 def test_the_image_has_the_listed_environment_and_port() -> None:
