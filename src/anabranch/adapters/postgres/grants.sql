@@ -42,7 +42,7 @@ begin
                    audit_change, count_endings, create_layer_table, drop_layer_table, end_wait, end_waits, expire_sessions,
                    find_room, fold_running, follow_job, free_held, is_full, job_moved, keep_answer, keep_lane, keep_same,
                    lock_catalog, lock_collection, lock_deliveries, lock_key, lock_lane, lock_objects, lock_running,
-                   make_right, next_place, note_kept, open_lane, open_wait, ready_next, rebuild_items, record,
+                   make_right, measure, measure_endings, measure_node, next_place, note_kept, open_lane, open_wait, ready_next, rebuild_items, record,
                    record_collection, record_publications, record_visibility, refuse_retry, release, remove_claims,
                    remove_due, replace_view, ripen, save_turn, set_job, set_node, show_items, show_tables, start_tick,
                    take_due, tick, try_again, wake_deliverer, watch, watch_job}') as part,

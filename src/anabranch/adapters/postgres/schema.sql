@@ -21,6 +21,7 @@ create type app.schedule_overlap as enum ('skip', 'queue', 'cancel_previous');
 create type app.schedule_catch_up as enum ('none', 'latest', 'all');
 create type app.tick_kind as enum ('regular', 'manual', 'backfill');
 create type app.tick_state as enum ('waiting', 'submitted', 'skipped', 'missed', 'failed');
+create type app.duration_kind as enum ('job', 'node', 'task', 'wait');
 
 -- An attempt that a batch of reports ends, between the statements that do so.
 create type app.ending as (
@@ -402,6 +403,31 @@ create table app.ended_jobs (
     state app.job_state not null,
     jobs bigint not null,
     primary key (workflow, state)
+);
+
+-- How long jobs, nodes and attempts of tasks took and how long tasks waited, for metrics: each transaction adds rows, so that
+-- no two wait for each other; the sweeper adds them to the histograms. Name: the workflow, handler or queue; detail: how it
+-- ended, or which node it is. Bucket: as app.find_bucket counts them.
+create table app.durations (
+    kind app.duration_kind not null,
+    name text not null,
+    detail text not null,
+    bucket integer not null,
+    entries integer not null,
+    seconds double precision not null,
+    id bigint generated always as identity
+) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
+
+-- The sums of these. A bucket that was never met has no row.
+create table app.histograms (
+    kind app.duration_kind not null,
+    name text not null,
+    detail text not null,
+    bucket integer not null,
+    entries bigint not null,
+    seconds double precision not null,
+    counted_at timestamptz not null,
+    primary key (kind, name, detail, bucket)
 );
 
 create table app.events (

@@ -1,9 +1,9 @@
 """The Prometheus text format, and the list of all metrics."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
-__all__ = ["CONTENT_TYPE", "METRICS", "Metric", "Sample", "expose"]
+__all__ = ["CONTENT_TYPE", "METRICS", "Metric", "Sample", "draw_histogram", "expose"]
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -41,15 +41,19 @@ METRICS: tuple[Metric, ...] = (
     Metric("anabranch_http_request_seconds", "histogram", ("route", "method"), "Time from a request to the beginning of its response, in this process."),
     Metric("anabranch_http_requests_in_flight", "gauge", (), "Requests that this process is answering."),
     Metric("anabranch_http_requests_total", "counter", ("route", "method", "status"), "Requests that this process answered, by the template of their route."),
+    Metric("anabranch_job_seconds", "histogram", ("workflow", "status"), "Time from the submission of a job, or its last retry, to its end."),
     Metric("anabranch_jobs", "gauge", ("status",), "Jobs that have not ended, by status."),
     Metric("anabranch_jobs_ended_total", "counter", ("workflow", "status"), "Jobs that ended, by workflow and status; one that is retried and ends again counts again. Of more than 200 workflows, those that came later are `other workflows`."),
     Metric("anabranch_jobs_submitted_total", "counter", (), "Jobs submitted to the database since it was created."),
     Metric("anabranch_loop_tick_age_seconds", "gauge", (), "Time since this process's event loop last ticked."),
+    Metric("anabranch_node_seconds", "histogram", ("workflow", "node"), "Time from the opening of a node to its end."),
+    Metric("anabranch_queue_wait_seconds", "histogram", ("queue",), "Time from the opening of a task's node to the start of its first attempt."),
     Metric("anabranch_queue_workers", "gauge", ("queue",), "Live workers that serve a queue; 0 if it has tasks and no worker."),
     Metric("anabranch_rights_oldest_seconds", "gauge", (), "Age of the oldest step of a job that no process has taken yet."),
     Metric("anabranch_rights_untaken", "gauge", (), "Steps of jobs that no process has taken yet; at most 1,000 are counted."),
     Metric("anabranch_sessions", "gauge", ("kind",), "Live processes, by kind."),
     Metric("anabranch_table_rows", "gauge", ("table", "state"), "Rows of a table, live and dead, as the server estimates them."),
+    Metric("anabranch_task_seconds", "histogram", ("handler", "status"), "Time from the start of a handler to the end of its attempt; `repeated` did not end their task."),
     Metric("anabranch_tasks", "gauge", ("queue", "status"), "Tasks by queue: ready to be claimed, running, or due for another attempt."),
     Metric("anabranch_tasks_ended_total", "counter", (), "Tasks ended in the database since it was created."),
     Metric("anabranch_webhook_breakers_open", "gauge", (), "Endpoints of webhooks and callbacks that failed so often that they are only probed now."),
@@ -66,11 +70,25 @@ METRICS: tuple[Metric, ...] = (
 
 def expose(samples: list[Sample]) -> str:
     """The samples as text, each metric with its type and help; a metric without samples is left out."""
-    return "".join(line + "\n" for metric in METRICS for line in _lines(metric, samples))
+    by_metric: dict[str, list[Sample]] = {}
+    for sample in samples:
+        by_metric.setdefault(sample.metric, []).append(sample)
+    return "".join(line + "\n" for metric in METRICS for line in _lines(metric, by_metric.get(metric.name, [])))
 
 
-def _lines(metric: Metric, samples: list[Sample]) -> Iterator[str]:
-    own = [sample for sample in samples if sample.metric == metric.name]
+def draw_histogram(
+    metric: str, labels: Mapping[str, str], bounds: Sequence[float], counts: Sequence[int], total: float
+) -> Iterator[Sample]:
+    """The samples of a histogram, from the counts of its buckets; the last of them has no bound."""
+    upto = 0
+    for bound, count in zip((*map(str, bounds), "+Inf"), counts, strict=True):
+        upto += count
+        yield Sample(metric, {**labels, "le": bound}, upto, "_bucket")
+    yield Sample(metric, labels, total, "_sum")
+    yield Sample(metric, labels, upto, "_count")
+
+
+def _lines(metric: Metric, own: list[Sample]) -> Iterator[str]:
     if own:
         yield f"# HELP {metric.name} {metric.meaning}"
         yield f"# TYPE {metric.name} {metric.kind}"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from anabranch.api.health.prometheus import Sample
+from anabranch.api.health.prometheus import Sample, draw_histogram
 
 __all__ = ["RequestCounts", "RequestMetrics", "measure_process"]
 
@@ -42,15 +42,8 @@ class RequestCounts:
             labels = {"route": route, "method": method, "status": str(status)}
             yield Sample("anabranch_http_requests_total", labels, count)
         for (route, method), counts in sorted(self._slower.items()):
-            yield from self._histogram({"route": route, "method": method}, counts, self._seconds[route, method])
-
-    def _histogram(self, labels: dict[str, str], counts: list[int], seconds: float) -> Iterator[Sample]:
-        name, upto = "anabranch_http_request_seconds", 0
-        for bound, count in zip((*map(str, BUCKETS), "+Inf"), counts, strict=True):
-            upto += count
-            yield Sample(name, {**labels, "le": bound}, upto, "_bucket")
-        yield Sample(name, labels, seconds, "_sum")
-        yield Sample(name, labels, upto, "_count")
+            labels, seconds = {"route": route, "method": method}, self._seconds[route, method]
+            yield from draw_histogram("anabranch_http_request_seconds", labels, BUCKETS, counts, seconds)
 
 
 class RequestMetrics:

@@ -24,6 +24,7 @@ BATCH_ORPHANS = 50
 BATCH_REPEATS = 100
 COUNTED_WORKFLOWS = 200
 BATCH_ENDINGS = 50_000
+DURATION_SERIES = (300, timedelta(days=30))  # of each kind, and when one that is not counted any more makes room
 ACT_SECONDS = 10.0  # an act that finds ever more to do lets the others go on after this
 BAD_LANE_SECONDS = 60.0  # when a lane that an act failed at is tried again
 MAX_BAD_LANES = 100  # more are no fault of theirs
@@ -90,6 +91,7 @@ class PostgresSweep:
             self._by_lanes("record_repeats", BATCH_REPEATS),
             Act("cancel_orphans", BATCH_ORPHANS, self.cancel_orphans),
             Act("sum_endings", BATCH_ENDINGS, partial(self._value, "sum_endings", COUNTED_WORKFLOWS, BATCH_ENDINGS)),
+            Act("sum_durations", BATCH_ENDINGS, partial(self._value, "sum_durations", *DURATION_SERIES, BATCH_ENDINGS)),
             Act("purge_idempotency_keys", BATCH_ROWS, partial(self._value, "purge_idempotency_keys", BATCH_ROWS)),
             Act("remove_turns", BATCH_ROWS, partial(self._value, "remove_turns", BATCH_ROWS)),
         ):

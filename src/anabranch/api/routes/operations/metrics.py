@@ -6,7 +6,7 @@ from fastapi import APIRouter, Response
 
 from anabranch.access import Scope
 from anabranch.api.deps import CurrentMonitor, CurrentRequests, CurrentTick, needs
-from anabranch.api.health.prometheus import CONTENT_TYPE, Sample, expose
+from anabranch.api.health.prometheus import CONTENT_TYPE, Sample, draw_histogram, expose
 from anabranch.api.health.request_metrics import measure_process
 from anabranch.api.openapi.declare import problems
 from anabranch.engine.read_models import Gauges
@@ -15,6 +15,13 @@ from anabranch.errors import AnabranchError
 __all__ = ["router"]
 
 router = APIRouter(tags=["health"])
+# Of each kind of duration: its metric, the labels of name and detail, and what many names share.
+DURATIONS = {
+    "job": ("anabranch_job_seconds", ("workflow", "status"), "other workflows"),
+    "node": ("anabranch_node_seconds", ("workflow", "node"), "other workflows"),
+    "task": ("anabranch_task_seconds", ("handler", "status"), "other handlers"),
+    "wait": ("anabranch_queue_wait_seconds", ("queue",), "other queues"),
+}
 METRICS_RESPONSE = {"description": "Metrics", "content": {"text/plain": {"schema": {"type": "string"}}}}
 
 
@@ -45,6 +52,7 @@ def _database_samples(gauges: Gauges | AnabranchError) -> Iterator[Sample]:
         yield Sample("anabranch_jobs", {"status": status}, gauges.jobs.get(status, 0))
     for workflow, status, jobs in gauges.ended:
         yield Sample("anabranch_jobs_ended_total", {"workflow": workflow or "other workflows", "status": status}, jobs)
+    yield from _duration_samples(gauges)
     for name, by_queue in (("ready", gauges.ready), ("running", gauges.running), ("due", gauges.due)):
         for queue, tasks in sorted(by_queue.items()):
             yield Sample("anabranch_tasks", {"queue": queue, "status": name}, tasks)
@@ -67,6 +75,14 @@ def _database_samples(gauges: Gauges | AnabranchError) -> Iterator[Sample]:
     yield Sample("anabranch_database_connections_limit", {}, gauges.max_connections)
     yield Sample("anabranch_database_horizon_seconds", {}, gauges.horizon_seconds)
     yield Sample("anabranch_database_oldest_transaction_seconds", {}, gauges.oldest_transaction_seconds)
+
+
+def _duration_samples(gauges: Gauges) -> Iterator[Sample]:
+    for kind, name, detail, buckets, seconds in gauges.durations:
+        metric, names, others = DURATIONS[kind]
+        labels = dict(zip(names, (name or others, detail), strict=False))
+        counts = [buckets.get(str(bucket), 0) for bucket in range(len(gauges.duration_bounds) + 1)]
+        yield from draw_histogram(metric, labels, gauges.duration_bounds, counts, seconds)
 
 
 def _table_samples(tables: dict[str, dict[str, int]]) -> Iterator[Sample]:

@@ -1,5 +1,5 @@
 -- Move a node to a state, with its event; where its tasks were tried again since the last event of that, the sum of it comes
--- before. The caller holds the job's row.
+-- before; how long it took is counted. The caller holds the job's row.
 create function app.set_node(_job bigint, _change jsonb) returns void language plpgsql as $$
 declare
     _state app.node_state := (_change ->> 'state')::app.node_state;
@@ -14,6 +14,7 @@ begin
      where job = _job and name = _change ->> 'node' and state <> _state;
     if found then
         if _state <> 'running' then
+            perform app.measure_node(_job, _change ->> 'node');
             delete from app.waits where job = _job and node = _change ->> 'node';
             select array_agg(l.id), sum(l.reported) into _lanes, _reported from app.lanes l
              where l.job = _job and l.node = _change ->> 'node' and l.reported is not null and not l.superseded;

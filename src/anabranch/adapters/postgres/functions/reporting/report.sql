@@ -76,6 +76,7 @@ begin
              where e.log is not null or e.metrics is not null
                 on conflict (lane, idx, attempt) do update set log = excluded.log, metrics = excluded.metrics;
         end if;
+        perform app.measure_endings(_endings, _closed);
         rights := app.count_endings(_session, _endings, _closed);
     end if;
     answers := app.answer_reports(_session, _reports, _endings, _closed);
