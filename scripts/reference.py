@@ -74,8 +74,8 @@ METRICS_HEAD = """# Metrics
   brought them. Each of the four has at most 300 series; later ones are `other workflows`, `other handlers` or `other
   queues`, and so are those that were not counted for 30 days, when others need their place.
 - Labels have few values: routes are templates, never paths, and `none` is what no route answered.
-- With several API processes, each reports its own requests and process, and all report the same about the database: take
-  the `max` of that over instances, not the `sum`.
+- With several API processes, each reports its own requests and process, and all report the same about the database:
+  take the `max` of that over instances, not the `sum`.
 
 | metric | type | labels | meaning |
 |---|---|---|---|

@@ -23,7 +23,7 @@ from anabranch.adapters.postgres.store.store import PostgresStore
 from anabranch.embedded.home import Home
 from anabranch.engine.model import SessionKind
 from anabranch.engine.orchestrator import Orchestrator
-from anabranch.engine.ports import Refused
+from anabranch.engine.ports import NO_TRACER, Refused, Tracer
 from anabranch.engine.registry import Registry, load_plugins
 from anabranch.engine.sessions.keep_session import Part, keep_session
 from anabranch.engine.sweeping.retention import Purge, RetentionPeriods
@@ -38,7 +38,7 @@ from anabranch.platform.notifications.deliverer import Deliverer, DeliveryOption
 from anabranch.platform.notifications.webhooks import Webhooks
 from anabranch.plugins.vector.user_tables.open import open_geo_library
 from anabranch.sealing import Sealer
-from anabranch.settings import Settings, forget, plugin_settings
+from anabranch.settings import Settings, forget, forget_telemetry_headers, name_telemetry, plugin_settings
 from anabranch.storage.audit import PurgedObjects
 from anabranch.storage.large_results import Results
 from anabranch.storage.locations import AREAS
@@ -60,6 +60,7 @@ __all__ = [
     "open_results",
     "open_store",
     "open_tiers",
+    "open_tracer",
     "open_webhooks",
     "run_orchestrator",
     "run_worker",
@@ -198,6 +199,19 @@ async def open_purge(settings: Settings, database_url: str, jobs: timedelta) -> 
         await store.close()
 
 
+def open_tracer(role: str) -> Tracer:
+    """What shows the work of a process in this role to a tracing system; nothing, unless the environment names one."""
+    signals = name_telemetry()
+    if not signals:
+        return NO_TRACER
+    try:
+        from anabranch.adapters.otel import OtelTracer
+    except ModuleNotFoundError as error:
+        log.warning("telemetry.unavailable", missing=error.name, remedy="Install the extra `otel`: anabranch[otel].")
+        return NO_TRACER
+    return OtelTracer(role, spans="traces" in signals, metrics="metrics" in signals)
+
+
 def run_worker(settings: Settings, database_url: str, longest_idle: timedelta | None = None) -> None:
     """Run a worker in this process until SIGTERM, or until it has had nothing to do for so long."""
     asyncio.run(_run_worker(settings, database_url, longest_idle))
@@ -223,9 +237,11 @@ def _clear_storage(resources: HandlerResources) -> None:
 
 
 async def _run_worker(settings: Settings, database_url: str, longest_idle: timedelta | None) -> None:
+    tracer = open_tracer("worker")
     registry = load_registry(settings)
     # Handlers are others' code, and what they print is kept (S5): what they may use of these, they have by resources.
     forget("database_url", "api_key", "storage", "storage__options")
+    forget_telemetry_headers()
     await _join_patiently(settings, database_url)
     clear_scratch(settings.home / "scratch")
     scratch = make_scratch(settings.home / "scratch")
@@ -237,13 +253,14 @@ async def _run_worker(settings: Settings, database_url: str, longest_idle: timed
     store = open_store(settings, database_url, "anabranch worker")
     queues = registry.serve(settings.queues)
     options = WorkerOptions(queues, settings.slots, STOP_GRACE, scratch, longest_idle)
-    worker = Worker(store, registry, children, open_results(settings), options)
+    worker = Worker(store, registry, children, open_results(settings), options, tracer)
     os.register_at_fork(after_in_child=_end_copy)
     try:
         await _serve(store, worker, settings, kind=SessionKind.WORKER, queues=queues, handlers=registry.versions)
     finally:
         children.close()
         shutil.rmtree(scratch, ignore_errors=True)
+        tracer.close()
     if worker.stuck:  # a thread or an async handler that hears nothing would keep the process from ending
         os._exit(os.EX_SOFTWARE)
 
@@ -255,18 +272,23 @@ async def _run_orchestrator(settings: Settings, database_url: str) -> None:
         "anabranch orchestrator",
         connections=STORE_CONNECTIONS + DUTY_CONNECTIONS + DELIVERY_CONNECTIONS - 2,
     )
+    tracer = open_tracer("orchestrator")
     purging = purge(settings, database_url, store, retention_periods(settings).jobs)
-    part = Orchestrator(store, open_results(settings), purging, duties=[deliverer(settings, store).run])
-    async with joined(settings, database_url, _give_up):
-        await _serve(store, part, settings, kind=SessionKind.ORCHESTRATOR)
+    part = Orchestrator(store, open_results(settings), purging, duties=[deliverer(settings, store, tracer).run])
+    try:
+        async with joined(settings, database_url, _give_up):
+            await _serve(store, part, settings, kind=SessionKind.ORCHESTRATOR)
+    finally:
+        tracer.close()
 
 
-def deliverer(settings: Settings, store: PostgresStore) -> Deliverer:
+def deliverer(settings: Settings, store: PostgresStore, tracer: Tracer = NO_TRACER) -> Deliverer:
     """What delivers webhooks."""
     options = DeliveryOptions(
         partial(_find_base_url, settings),
         settings.callback_hosts,
         timedelta(days=settings.webhook_log_days),
+        tracer,
     )
     return Deliverer(store.outbox(), Sealer.open(settings.webhook_key_file), options)
 

@@ -32,7 +32,17 @@ from anabranch.public_url import read_origin, read_public_url
 from anabranch.sealing import FILE_NAME as WEBHOOK_KEY_NAME
 from anabranch.storage.locations import StorageLocations
 
-__all__ = ["Origin", "Settings", "forget", "load_settings", "origins", "plugin_settings", "unknown_variables"]
+__all__ = [
+    "Origin",
+    "Settings",
+    "forget",
+    "forget_telemetry_headers",
+    "load_settings",
+    "name_telemetry",
+    "origins",
+    "plugin_settings",
+    "unknown_variables",
+]
 
 PREFIX = "ANABRANCH_"
 
@@ -374,6 +384,25 @@ def forget(*names: str) -> None:
     """Remove settings from this process's environment, so that child processes do not inherit them."""
     unwanted = {f"{PREFIX}{name}".upper() for name in names}
     for variable in [variable for variable in os.environ if variable.upper() in unwanted]:
+        del os.environ[variable]
+
+
+def name_telemetry() -> frozenset[str]:
+    """What is exported over OTLP, by the standard variables of OpenTelemetry: `traces`, `metrics`, both or nothing."""
+    if os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
+        return frozenset()
+    everywhere = os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT")
+    return frozenset(
+        signal
+        for signal in ("traces", "metrics")
+        if (everywhere or os.environ.get(f"OTEL_EXPORTER_OTLP_{signal.upper()}_ENDPOINT"))
+        and os.environ.get(f"OTEL_{signal.upper()}_EXPORTER", "otlp") == "otlp"
+    )
+
+
+def forget_telemetry_headers() -> None:
+    """Remove the headers of exporters from this process's environment: they hold keys (S5)."""
+    for variable in [name for name in os.environ if name.startswith("OTEL_EXPORTER_OTLP_") and "HEADERS" in name]:
         del os.environ[variable]
 
 

@@ -20,6 +20,7 @@ from anabranch.api.health.monitor import Monitor
 from anabranch.api.health.request_metrics import RequestCounts, RequestMetrics
 from anabranch.api.ogc import routes as processes
 from anabranch.api.platform import orders, platforms, previews, releases
+from anabranch.api.request_traces import RequestTraces
 from anabranch.api.routes import (
     bulk,
     catalog,
@@ -49,7 +50,8 @@ from anabranch.api.security.public_address import AllowedHosts, PublicAddress
 from anabranch.api.security.public_reads import PublicReads
 from anabranch.api.stop_signals import on_stop_signal
 from anabranch.api.streaming.job_watcher import JobWatcher
-from anabranch.app import CATALOG_CONNECTIONS, FEATURES_CONNECTIONS
+from anabranch.app import CATALOG_CONNECTIONS, FEATURES_CONNECTIONS, open_tracer
+from anabranch.engine.ports import NO_TRACER, Tracer
 from anabranch.errors import InputError
 from anabranch.gateway import Gateway
 from anabranch.logs import configure_logs
@@ -96,7 +98,12 @@ for _module in (
 
 
 def create_app(
-    settings: Settings, database_url: str, on_refused: Callable[[], None] = lambda: None, *, owns_process: bool = True
+    settings: Settings,
+    database_url: str,
+    on_refused: Callable[[], None] = lambda: None,
+    *,
+    owns_process: bool = True,
+    tracer: Tracer = NO_TRACER,
 ) -> FastAPI:
     """The application over the database at this URL, which need not be up yet.
 
@@ -126,6 +133,7 @@ def create_app(
                 tokens.close()
             await app.state.serving.close()
             await app.state.gateway.close()
+            await asyncio.to_thread(tracer.close)
 
     async def look() -> None:
         monitor: Monitor = app.state.monitor  # made when the application starts
@@ -160,6 +168,7 @@ def create_app(
     )
     app.add_middleware(ReadersCors, settings=settings)
     app.add_middleware(PublicAddress, settings=settings)
+    app.add_middleware(RequestTraces, tracer=tracer)
     app.add_middleware(RequestMetrics, requests=app.state.requests)
     add_handlers(app)
     return app
@@ -184,7 +193,7 @@ def app_from_environment() -> FastAPI:
             remedy="Set it, or run `anabranch up`, which sets it for the API it starts.",
         )
     url = settings.database_url.get_secret_value()
-    return create_app(settings, url, on_refused=lambda: os._exit(os.EX_CONFIG))
+    return create_app(settings, url, on_refused=lambda: os._exit(os.EX_CONFIG), tracer=open_tracer("api"))
 
 
 def _take_logs(settings: Settings) -> None:

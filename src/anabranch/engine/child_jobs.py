@@ -38,7 +38,7 @@ class ChildJobs:
         self._definitions = definitions
         self._session = session
 
-    async def spawn(self, claim: Claim, params: JsonObject) -> Spawned | None:
+    async def spawn(self, claim: Claim, params: JsonObject, trace: str | None = None) -> Spawned | None:
         """Start the child job of a claim; None when the claim was lost, InputError when its parameters are wrong."""
         lane = claim.lane
         workflow = await self._definitions.get(lane.shape.workflow or "")
@@ -47,8 +47,9 @@ class ChildJobs:
         scope = f"job:{lane.job_id}/{lane.node}/{claim.index}/{lane.generation}"
         checked = await asyncio.to_thread(declared.check, _leave_out_nulls(workflow, params))
         child = Submission(
-            workflow, checked, scope, workflow.priority, False, lane.correlation_id, begins=True, tick=lane.tick
-        )
+            workflow, checked, scope, workflow.priority, False, lane.correlation_id,
+            begins=True, tick=lane.tick, trace=trace,
+        )  # fmt: skip
         return await self._queue.spawn(claim, child.sound(), self._session)
 
 

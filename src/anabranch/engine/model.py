@@ -299,6 +299,7 @@ class LaneFacts:
     values: JsonObject | None
     platform: str = ""
     tick: JsonObject | None = None
+    traceparent: str | None = None
 
 
 @dataclass(slots=True)  # not frozen: there is one for each task, and frozen values are slow to make

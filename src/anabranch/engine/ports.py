@@ -1,9 +1,10 @@
 """All that the engine asks of the world."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, Literal, Protocol, TypeVar
 
 from anabranch.canonical import Json, JsonObject
 from anabranch.contract.control import Limit
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from anabranch.engine.submitting.schedules.ports import TickStore
 
 __all__ = [
+    "NO_TRACER",
     "AnswerT",
     "Applied",
     "ClaimRequest",
@@ -52,6 +54,8 @@ __all__ = [
     "ResultPage",
     "RetentionStore",
     "SessionGone",
+    "Span",
+    "SpanKind",
     "Spawned",
     "Store",
     "StoredValue",
@@ -61,6 +65,7 @@ __all__ = [
     "Swept",
     "TakenRight",
     "TaskQueue",
+    "Tracer",
     "Turn",
     "Verdict",
 ]
@@ -359,3 +364,61 @@ class Store(JobStore, TaskQueue, Protocol):
 
     def ticks(self) -> "TickStore":
         """The store of schedules' ticks."""
+
+
+SpanKind = Literal["server", "consumer", "client"]
+
+
+class Span(Protocol):
+    """A piece of work in a trace."""
+
+    @property
+    def traceparent(self) -> str | None:
+        """What work that follows from it goes on with; None where there is no trace."""
+
+    def rename(self, name: str) -> None:
+        """Give it a name that was not known at its start."""
+
+    def fail(self, code: str) -> None:
+        """Mark it as failed, with a code and never with what went wrong: that may contain data."""
+
+
+class Tracer(Protocol):
+    """Shows work to a tracing system; it never makes the work wait or fail."""
+
+    def span(
+        self, name: str, kind: SpanKind, parent: str | None, attributes: Mapping[str, str | int]
+    ) -> AbstractContextManager[Span]:
+        """A span around what is done within; `parent` is the `traceparent` that it goes on with."""
+
+    def close(self) -> None:
+        """Send what is left, for a few seconds at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class _NoSpan:
+    """Passes on the trace of its parent."""
+
+    traceparent: str | None
+
+    def rename(self, name: str) -> None:
+        """Nobody sees it."""
+
+    def fail(self, code: str) -> None:
+        """Nobody sees it."""
+
+
+class _NoTracer:
+    """Makes no spans; a trace goes through all the same."""
+
+    @contextmanager
+    def span(
+        self, name: str, kind: SpanKind, parent: str | None, attributes: Mapping[str, str | int]
+    ) -> Iterator[Span]:
+        yield _NoSpan(parent)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+NO_TRACER = _NoTracer()

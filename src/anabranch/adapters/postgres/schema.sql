@@ -84,6 +84,12 @@ create table app.labels (
 
 create index labels_value on app.labels (name, value, (-job));
 
+-- The trace that what a job does goes on with (traceparent of W3C Trace Context); a job that is not traced has no row.
+create table app.job_traces (
+    job bigint primary key references app.jobs on delete cascade,
+    traceparent text not null
+);
+
 -- What a caller asked for under a key of theirs, by the hash of it, and the answer: the job, and how it stood then (E15).
 -- It refers to no row: the answer stays the same though the job may be gone.
 create table app.idempotency_keys (

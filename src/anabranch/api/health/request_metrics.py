@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from anabranch.api.health.prometheus import Sample, draw_histogram
 
-__all__ = ["RequestCounts", "RequestMetrics", "measure_process"]
+__all__ = ["METHODS", "RequestCounts", "RequestMetrics", "find_route", "measure_process"]
 
 BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
@@ -64,7 +64,7 @@ class RequestMetrics:
         async def send_counted(message: Message) -> None:
             if message["type"] == "http.response.start":
                 method = scope["method"] if scope["method"] in METHODS else "other"
-                self._requests.note(_route(scope), method, message["status"], time.perf_counter() - began)
+                self._requests.note(find_route(scope), method, message["status"], time.perf_counter() - began)
             await send(message)
 
         self._requests.in_flight += 1
@@ -84,6 +84,6 @@ def measure_process() -> Iterator[Sample]:
         yield Sample("process_open_fds", {}, sum(1 for _ in Path("/proc/self/fd").iterdir()))
 
 
-def _route(scope: Scope) -> str:
+def find_route(scope: Scope) -> str:
     """The template of the route, never the path; `none` if no route matched."""
     return str(getattr(scope.get("route"), "path", "none"))

@@ -66,6 +66,7 @@ class HeldTask:
     output_due: float = 0.0
     begun: float = 0.0
     rights: tuple[TakenRight, ...] = ()
+    traceparent: str | None = None
 
     @property
     def call_id(self) -> tuple[str, int]:

@@ -1,6 +1,7 @@
 """A job to create: who asks for what, what makes it the same as another, and what its start brings."""
 
 from collections.abc import Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property
@@ -17,9 +18,11 @@ from anabranch.errors import InputError
 from anabranch.storage.read_access import require_own_uploads
 from anabranch.workflows.definition import Workflow
 
-__all__ = ["IdempotencyKey", "Order", "Submission"]
+__all__ = ["CURRENT_TRACE", "IdempotencyKey", "Order", "Submission"]
 
 log = structlog.get_logger()
+# The `traceparent` of the request that is being answered: what it submits goes on with it.
+CURRENT_TRACE: ContextVar[str | None] = ContextVar("anabranch_trace", default=None)
 
 
 @dataclass(frozen=True)
@@ -68,8 +71,8 @@ class Submission:
     """A job to create; one that `begins` is started in the same commit where that is possible.
 
     `parts` are the workflows that its child jobs will run; `by` is the principal who submits it, if it isn't another
-    job, and `by_scope` the scope of that principal. Its `labels` and `callbacks`, which only the store reads, are no
-    part of its identity.
+    job, and `by_scope` the scope of that principal. Its `labels`, `trace` and `callbacks`, which only the store
+    reads, are no part of its identity.
     `platform` owns the job if its scope is another. `tick` has the times of the schedule that makes it or its parent.
     """
 
@@ -88,6 +91,7 @@ class Submission:
     by_scope: Scope | None = None
     platform: str | None = None
     tick: JsonObject | None = None
+    trace: str | None = field(default_factory=CURRENT_TRACE.get)
 
     @cached_property
     def parameters_text(self) -> str:

@@ -46,6 +46,7 @@ class TaskFacts:
     fence: Attempt | None = None
     metadata: JsonObject | None = None
     platform: str = ""
+    traceparent: str | None = None
 
 
 # The task whose handler runs here now. Setting it costs next to nothing; what a log line needs of it is found when one
@@ -187,6 +188,11 @@ class Context:
     def correlation_id(self) -> str:
         """The id that ties log lines, events and answers of a job together."""
         return self._facts.correlation_id
+
+    @property
+    def traceparent(self) -> str | None:
+        """What calls of other services send as the header `traceparent`; None if the job is not traced."""
+        return self._facts.traceparent
 
     @property
     def logger(self) -> logging.LoggerAdapter[logging.Logger]:

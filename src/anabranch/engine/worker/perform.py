@@ -53,6 +53,7 @@ class Call:
         scratch: str,
         results: Results,
         previous: Sequence[Json] | None = None,
+        traceparent: str | None = None,
     ) -> "Call":
         """The call of a claimed task, with its parameters and the previous results."""
         if previous is not None and claim.lane.purpose is Purpose.WORK:
@@ -71,6 +72,7 @@ class Call:
             fence=claim.fence,
             metadata=claim.metadata,
             platform=claim.lane.platform,
+            traceparent=traceparent,
         )
         lane = claim.lane
         return cls(lane.purpose, claim.handler, lane.workflow, facts, previous, lane.shape.folding, lane.shape.skipped)

@@ -7,9 +7,9 @@ import shutil
 import signal
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -22,7 +22,7 @@ from anabranch.engine.child_jobs import ChildJobs, is_child_job
 from anabranch.engine.exhaustion import FREE_ATTEMPTS, Environment, is_exhausted, is_free_attempt
 from anabranch.engine.failure import CRASH_LIMIT, Failure, describe_error, next_delay
 from anabranch.engine.model import Claim, Ended, Purpose, Report, SessionId
-from anabranch.engine.ports import Store
+from anabranch.engine.ports import NO_TRACER, Span, Store, Tracer
 from anabranch.engine.registry import Registry
 from anabranch.engine.sessions.live_session import HeldTask
 from anabranch.engine.task_parameters import Definitions, TaskValues, fill_in
@@ -63,8 +63,10 @@ class Runner:
         results: Results,
         scratch: Path,
         session: SessionId,
+        tracer: Tracer = NO_TRACER,
     ) -> None:
         self._store = store
+        self._tracer = tracer
         self._registry = registry
         self._children = children
         self.results = results
@@ -89,9 +91,9 @@ class Runner:
         """Run attempts to their end: one of any kind, or several quick ones, of which some may have had no turn. None
         for a report: the task became a job of its own."""
         if is_child_job(chunk[0].claim):
-            return [(chunk[0], await self._spawn(chunk[0]))]
+            return [(chunk[0], await self._run_traced(chunk[0], self._spawn))]
         if not self.is_quick(chunk[0].claim):
-            return [(chunk[0], await self._run_one(chunk[0]))]
+            return [(chunk[0], await self._run_traced(chunk[0], self._run_one))]
         self.quick_busy = True
         for held in chunk:
             try:
@@ -149,9 +151,25 @@ class Runner:
                 if held.given_up:
                     continue
                 held.started = True
-            ran.append((held, self._run_quickly(held)))
+            with self._begin_span(held.claim) as span:
+                held.traceparent = span.traceparent
+                report = self._run_quickly(held)
+                _note_end(span, report)
+            ran.append((held, report))
             self.quick_moved = time.monotonic()
         return ran
+
+    def _begin_span(self, claim: Claim) -> AbstractContextManager[Span]:
+        lane = claim.lane
+        ids = {"anabranch.node": lane.node, "anabranch.workflow": lane.workflow, **claim.ids}
+        return self._tracer.span(f"task {claim.handler}", "consumer", lane.traceparent, ids)
+
+    async def _run_traced(self, held: HeldTask, run: Callable[[HeldTask], Awaitable[Report | None]]) -> Report | None:
+        with self._begin_span(held.claim) as span:
+            held.traceparent = span.traceparent
+            report = await run(held)
+            _note_end(span, report)
+            return report
 
     def _run_quickly(self, held: HeldTask) -> Report:
         if held.fault is not None:
@@ -160,7 +178,7 @@ class Runner:
         self._now = held
         folder = self._folder(held.claim)
         try:
-            call = Call.of(held.claim, _params(held), folder, self.results)
+            call = Call.of(held.claim, _params(held), folder, self.results, traceparent=held.traceparent)
             performed = perform(self._registry, call, NoLink(), self._children.resources)
             if performed.has_scratch:
                 shutil.rmtree(folder, ignore_errors=True)
@@ -182,7 +200,7 @@ class Runner:
     async def _spawn(self, held: HeldTask) -> Report | None:
         try:
             held.workflow = await self._define(held.claim)
-            spawned = await self._child_jobs.spawn(held.claim, _params(held))
+            spawned = await self._child_jobs.spawn(held.claim, _params(held), held.traceparent)
         except Unavailable as error:
             return _hand_to_others(held, error)
         except ExpressionError as error:
@@ -237,7 +255,8 @@ class Runner:
             raise Unavailable("handler.missing", f"this worker has no handler {claim.handler!r}")
         previous = await self._load_previous(claim)
         held.workflow = await self._define(claim)
-        call = await asyncio.to_thread(Call.of, claim, _params(held), self._folder(claim), self.results, previous)
+        folder, trace = self._folder(claim), held.traceparent
+        call = await asyncio.to_thread(Call.of, claim, _params(held), folder, self.results, previous, trace)
         line, longest = HandlerLine(held, self._checkpoints), policy.timeout
         held.begun = time.monotonic()
         held.started = True
@@ -327,6 +346,11 @@ class Runner:
 
     def _folder(self, claim: Claim) -> str:
         return f"{self._scratch}/{claim.key.lane}-{claim.key.place}-{claim.attempt}"
+
+
+def _note_end(span: Span, report: Report | None) -> None:
+    if report is not None and report.ended not in (Ended.COMPLETED, Ended.REFERENCED):
+        span.fail(f"task.{report.ended}")
 
 
 def _runs_too_long(held: HeldTask) -> bool:

@@ -10,7 +10,7 @@ import structlog
 
 from anabranch.engine.advancing.advancer import Advancer, BackgroundAdvances
 from anabranch.engine.model import Answer, Report
-from anabranch.engine.ports import Refused, Store, Turn
+from anabranch.engine.ports import NO_TRACER, Refused, Store, Tracer, Turn
 from anabranch.engine.registry import Registry
 from anabranch.engine.sessions.live_session import LiveSession, StopAttempts
 from anabranch.engine.worker.dispatcher import MAX_PREFETCH_IDLE, Dispatcher, WorkerOptions
@@ -39,12 +39,13 @@ class Worker:
     children: HandlerProcesses
     results: Results
     options: WorkerOptions
+    tracer: Tracer = NO_TRACER
     stuck: bool = False
 
     async def serve(self, live: LiveSession, stop: asyncio.Event) -> None:
         """Run until asked to stop; SessionGone when the session expired, and with it all claims."""
         scratch = self.options.scratch
-        runner = Runner(self.store, self.registry, self.children, self.results, scratch, live.session)
+        runner = Runner(self.store, self.registry, self.children, self.results, scratch, live.session, self.tracer)
         loop = TaskLoop(self.store, runner, live, self.options)
         working, listening = asyncio.create_task(loop.work(stop)), asyncio.create_task(loop.listen())
         cleaning = asyncio.create_task(WorkCleaner(self.store, live.session, self.results.work).serve())

@@ -11,6 +11,7 @@ from typing import Literal
 import structlog
 
 from anabranch.engine.model import SessionId
+from anabranch.engine.ports import NO_TRACER, Tracer
 from anabranch.errors import AnabranchError
 from anabranch.outbound.post import Response, post
 from anabranch.outbound.url import read_url
@@ -35,11 +36,12 @@ GONE = 410
 
 @dataclass(frozen=True)
 class DeliveryOptions:
-    """How to deliver: what links begin with, which hosts may be private, and how long the log is kept."""
+    """How to deliver: what links begin with, which hosts may be private, how long the log is kept, and the tracer."""
 
     base_url: Callable[[], str]
     hosts: Collection[str] = ()
     keep: timedelta = timedelta(days=30)
+    tracer: Tracer = NO_TRACER
 
 
 @dataclass
@@ -123,7 +125,7 @@ class Deliverer:
     async def _deliver(self, work: _Work, due: DueDelivery) -> None:
         began = time.monotonic()
         try:
-            result = await self._call(due, began)
+            result = await self._call_traced(due, began)
         except AnabranchError as error:
             result = CallResult(due.id, "failed", time.monotonic() - began, error=error.message)
         except Exception as error:  # one message must not stop the others
@@ -138,11 +140,19 @@ class Deliverer:
             status=result.status, reason=result.error, correlation_id=due.correlation_id,
         )  # fmt: skip
 
-    async def _call(self, due: DueDelivery, began: float) -> CallResult:
+    async def _call_traced(self, due: DueDelivery, began: float) -> CallResult:
+        ids: dict[str, str | int] = {"correlation_id": due.correlation_id, "webhook.id": str(due.message)}
+        with self._options.tracer.span(f"webhook {due.event}", "client", due.trace, ids) as span:
+            result = await self._call(due, began, span.traceparent)
+            if result.outcome != "delivered":
+                span.fail(f"http.{result.status}")
+            return result
+
+    async def _call(self, due: DueDelivery, began: float, traceparent: str | None) -> CallResult:
         target = read_url(due.url, {*self._options.hosts, *due.hosts})
         body = build_body(due, self._options.base_url())
         secrets = [self._sealer.unseal(due.endpoint, sealed) for sealed in due.secrets]
-        headers = build_headers(due, body, secrets)
+        headers = build_headers(due, body, secrets, traceparent)
         answered = await post(target, headers, body, seconds=due.timeout_seconds)
         outcome = _judge(answered.status)
         return CallResult(

@@ -39,8 +39,10 @@ def build_body(due: DueDelivery, base_url: str) -> bytes:
     return encode(event).encode()
 
 
-def build_headers(due: DueDelivery, body: bytes, secrets: Sequence[str]) -> dict[str, str]:
-    """The headers of a call: signed with each of the secrets, at this moment."""
+def build_headers(
+    due: DueDelivery, body: bytes, secrets: Sequence[str], traceparent: str | None = None
+) -> dict[str, str]:
+    """The headers of a call: signed with each of the secrets, at this moment; with the trace that it belongs to."""
     message, timestamp = str(due.message), int(time.time())
     return {
         "Content-Type": CONTENT_TYPES[due.format],
@@ -49,4 +51,5 @@ def build_headers(due: DueDelivery, body: bytes, secrets: Sequence[str]) -> dict
         "webhook-id": message,
         "webhook-timestamp": str(timestamp),
         "webhook-signature": " ".join(sign(secret, message, timestamp, body) for secret in secrets),
+        **({"traceparent": traceparent} if traceparent else {}),
     }

@@ -32,6 +32,7 @@ class DueDelivery:
     data: JsonObject
     correlation_id: str
     made_at: datetime
+    trace: str | None = None
 
 
 @dataclass(frozen=True)

@@ -23,11 +23,6 @@ select (select coalesce(jsonb_object_agg(o.state, o.jobs), '{}')
                  group by j.state) o) as jobs,
        (select coalesce(jsonb_agg(jsonb_build_array(e.workflow, e.state, e.jobs) order by e.workflow, e.state), '[]')
           from app.ended_jobs e) as ended,
-       app.duration_bounds() as duration_bounds,
-       (select coalesce(jsonb_agg(jsonb_build_array(h.kind, h.name, h.detail, h.buckets, h.seconds)
-                                  order by h.kind, h.name, h.detail), '[]')
-          from (select x.kind, x.name, x.detail, jsonb_object_agg(x.bucket, x.entries) as buckets, sum(x.seconds) as seconds
-                  from app.histograms x group by x.kind, x.name, x.detail) h) as durations,
        (select coalesce(jsonb_object_agg(q.queue, q.tasks), '{}')
           from (select l.queue, sum(l.width - l.next_index) as tasks
                   from (select x.queue, x.width, x.next_index from app.lanes x where not x.closed and x.next_index < x.width limit 50000) l
@@ -74,7 +69,12 @@ select (select coalesce(jsonb_object_agg(o.state, o.jobs), '{}')
        (select coalesce(jsonb_agg(to_jsonb(h)), '[]') from app.horizon_holders() h) as holders,
        (select coalesce(jsonb_object_agg(t.relname, jsonb_build_object(
                    'live', t.n_live_tup, 'dead', t.n_dead_tup, 'inserted', t.n_tup_ins)), '{}')
-          from pg_catalog.pg_stat_user_tables t where t.schemaname = 'app') as tables;
+          from pg_catalog.pg_stat_user_tables t where t.schemaname = 'app') as tables,
+       app.duration_bounds() as duration_bounds,
+       (select coalesce(jsonb_agg(jsonb_build_array(h.kind, h.name, h.detail, h.buckets, h.seconds)
+                                  order by h.kind, h.name, h.detail), '[]')
+          from (select x.kind, x.name, x.detail, jsonb_object_agg(x.bucket, x.entries) as buckets, sum(x.seconds) as seconds
+                  from app.histograms x group by x.kind, x.name, x.detail) h) as durations;
 
 -- name: limits
 -- The limits and pauses, by kind and name.

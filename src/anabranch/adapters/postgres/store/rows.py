@@ -101,6 +101,8 @@ def _submission(place: int, submission: Submission) -> str:
         given["platform"] = submission.platform
     if submission.tick:
         given["tick"] = submission.tick
+    if submission.trace:
+        given["trace"] = submission.trace
     if submission.labels:
         given["labels"] = dict(submission.labels)
     if submission.callbacks:

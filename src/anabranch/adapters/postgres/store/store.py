@@ -378,7 +378,7 @@ class PostgresStore:
         rows = await self._database.call(
             "spawn", session, claim.key.lane, claim.key.place, claim.attempt, head, tail, child.scope, workflow.id,
             workflow.hash, workflow.text, [node.name for node in workflow.nodes], child.parameters_text, start,
-            claim.token,
+            claim.token, child.trace,
         )  # fmt: skip
         if not rows:
             return None

@@ -37,7 +37,9 @@ class PostgresOutbox:
     async def take(self, session: SessionId, in_hand: Collection[int], *, limit: int, each: int) -> list[DueDelivery]:
         """Take deliveries that are due; those that the session has and that are not in hand are taken again."""
         rows = await self._database.call("take_deliveries", session, list(in_hand), limit, each)
-        return [DueDelivery(**row) for row in rows]
+        found = await self._database.call("find_traces", [row["id"] for row in rows]) if rows else []
+        traces = {row["delivery"]: row["traceparent"] for row in found}
+        return [DueDelivery(**row, trace=traces.get(row["id"])) for row in rows]
 
     async def end(self, session: SessionId, calls: Sequence[CallResult]) -> int:
         """Record calls; how many were the session's."""

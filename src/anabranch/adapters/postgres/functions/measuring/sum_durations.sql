@@ -6,7 +6,7 @@ create function app.sum_durations(_series integer, _age interval, _batch integer
 declare
     _summed integer;
 begin
-    if not pg_try_advisory_xact_lock(hashtextextended('app.sum_durations', 0)) then
+    if not exists (select from app.durations) or not pg_try_advisory_xact_lock(hashtextextended('app.sum_durations', 0)) then
         return 0;
     end if;
     with full_kinds as (

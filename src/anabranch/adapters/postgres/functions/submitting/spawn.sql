@@ -4,7 +4,7 @@
 create function app.spawn(
     _session bigint, _lane bigint, _idx integer, _attempt integer, _head text, _tail text, _scope text, _workflow text,
     _hash text, _definition jsonb, _nodes text[], _parameters jsonb, _start jsonb,
-    _token bigint
+    _token bigint, _trace text default null
 ) returns table (job_id text, rights bigint[]) language plpgsql as $$
 declare
     _claim app.claims;
@@ -30,7 +30,7 @@ begin
       from app.lanes l join app.jobs j on j.id = l.job where l.id = _lane;
     select s.* into strict _child
       from app.submit(_head, _tail, _scope, _workflow, _hash, _definition, _nodes, _parameters, _parent.priority, false,
-                      _parent.correlation_id, _session, _start => _start, _parent => _parent.id) s;
+                      _parent.correlation_id, _session, _start => _start, _parent => _parent.id, _trace => _trace) s;
     insert into app.children (job, lane, idx, attempt, token, failures, crashes, first_at, claimed_at, ended_at)
     select j.id, _lane, _idx, _attempt, _claim.token, _claim.failures, _claim.crashes, _claim.first_at,
            _claim.claimed_at, j.finished_at

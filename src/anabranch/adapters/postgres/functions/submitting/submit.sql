@@ -9,13 +9,14 @@
 -- does. _labels: {name: value, …} of a new job; one that exists keeps its own. _parent: the job that it runs for, whose
 -- platform and _tick are its own; else its platform is _platform, or _scope where none is given. _watched: a new job's end is
 -- announced (app.has_endpoints). _callbacks: who is called when it ends, as app.watch_job takes them, also for a job that
--- exists.
+-- exists. _trace: the traceparent that what a new job does goes on with.
 create function app.submit(
     _head text, _tail text, _scope text, _workflow text, _hash text, _definition jsonb, _nodes text[],
     _parameters jsonb, _priority smallint, _rerun boolean, _correlation_id text, _session bigint,
     _key text default null, _request text default null, _keep interval default null, _start jsonb default null,
     _by text default null, _labels jsonb default null, _callbacks jsonb default null, _parent bigint default null,
-    _watched boolean default false, _by_scope text default null, _platform text default null, _tick jsonb default null
+    _watched boolean default false, _by_scope text default null, _platform text default null, _tick jsonb default null,
+    _trace text default null
 ) returns table (job_id text, state app.job_state, created boolean, replayed boolean, rights bigint[], failed_before text)
 language plpgsql as $$
 declare
@@ -71,6 +72,9 @@ begin
         if _labels is not null then
             insert into app.labels (job, name, value)
             select _job, l.key, l.value from jsonb_each_text(_labels) l;
+        end if;
+        if _trace is not null then
+            insert into app.job_traces (job, traceparent) values (_job, _trace);
         end if;
         insert into app.events (job, seq, at, kind, data)
         values (_job, 1, app.now(), 'job.submitted',

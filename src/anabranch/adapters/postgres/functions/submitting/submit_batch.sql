@@ -33,7 +33,7 @@ begin
                    place integer, head text, tail text, scope text, hash text, parameters jsonb, priority smallint,
                    rerun boolean, correlation_id text, key text, request text, keep interval, start jsonb,
                    submitted_by text, submitter_scope text, labels jsonb, callbacks jsonb,
-                   platform text, tick jsonb)
+                   platform text, tick jsonb, trace text)
           join jsonb_to_recordset(_workflows) as w(hash text, workflow text, nodes text[]) using (hash)
          order by sha256(convert_to(s.head || s.tail, 'UTF8')), s.place
     loop
@@ -46,7 +46,8 @@ begin
           from app.submit(_s.head, _s.tail, _s.scope, _s.workflow, _s.hash, null, _s.nodes, _s.parameters, _s.priority,
                           _s.rerun, _s.correlation_id, _session, _s.key, _s.request, _s.keep, _s.start,
                           _s.submitted_by, _s.labels, _s.callbacks, _watched => _watched,
-                          _by_scope => _s.submitter_scope, _platform => _s.platform, _tick => _s.tick) a;
+                          _by_scope => _s.submitter_scope, _platform => _s.platform, _tick => _s.tick,
+                          _trace => _s.trace) a;
     end loop;
 end;
 $$;
