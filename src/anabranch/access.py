@@ -91,6 +91,11 @@ class KeyRequest:
             raise InputError(
                 "key.invalid", "the name of a key must be 1 to 200 printable characters, and no key itself"
             )
+        if self.name != self.name.strip():
+            said = f"the name of a key, {self.name!r}, begins or ends with a blank"
+            raise InputError("key.invalid", said, remedy=f"Write {self.name.strip()!r}: names of keys identify people.")
+        if not self.name.isprintable():
+            raise InputError("key.invalid", f"the name of a key, {self.name!r}, has a character that can't be seen")
         if not PLATFORM_PATTERN.fullmatch(self.platform):
             raise InputError(
                 "key.invalid",

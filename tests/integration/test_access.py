@@ -338,6 +338,17 @@ async def test_keys_are_made_listed_and_revoked_over_http(api: httpx.AsyncClient
     problem(await api.delete("/api/keys/000000000000", headers=admin), 404, "key.not_found")
 
 
+async def test_p7_names_that_look_the_same_are_refused(api: httpx.AsyncClient, database_url: str) -> None:
+    admin = bearing(await make(database_url, Scope.ADMIN))
+    for name in ("ann ", " ann", "\u00a0ann", "a\u200bnn"):
+        answer = await api.post("/api/keys", json={"name": name, "scope": "read"}, headers=admin)
+        problem(answer, 422, "key.invalid")
+    blank = (await api.post("/api/keys", json={"name": "ann ", "scope": "read"}, headers=admin)).json()
+    assert (blank["detail"], blank["remedy"]) == (
+        "the name of a key, 'ann ', begins or ends with a blank", "Write 'ann': names of keys identify people.",
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize(
     "change",
     [

@@ -314,6 +314,7 @@ def test_p9_messages_of_releases_name_the_partners_version(partner_of: Callable[
         ({"required_refs": ["a", "a"]}, "request.invalid"),
         ({"optional_refs": ["Two Words"]}, "request.invalid"),
         ({"title": "a\nb"}, "request.invalid"),
+        ({"title": "Partner "}, "request.invalid"),
     ],
 )
 def test_o6_settings_of_a_platform_are_checked_when_they_are_saved(

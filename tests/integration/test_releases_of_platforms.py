@@ -150,7 +150,8 @@ async def test_p4_p7_who_decides_must_be_allowed_to(stack: Stack) -> None:
     with pytest.raises(Conflict, match="not processed"):
         await releases.decide(accepted.release_id, True, BEN)
     await stack.until(str(accepted.job_id), lambda job: job.job.state is JobState.WAITING)
-    for own in ("ddh/ann (k1)", "ddh/ann (k9)", "ddh/ann (https://login.example)", "default/ann (k2)"):
+    same = ("ddh/ann (k1)", "ddh/ann (k9)", "ddh/ann (https://login.example)", "default/ann (k2)")
+    for own in (*same, "ddh/ann  (k2)", "ddh/ ann (k2)", "ddh/Ann (k2)", "ddh/\uff41nn (k2)"):
         with pytest.raises(Denied, match="another person must approve"):
             await releases.decide(accepted.release_id, True, replace(ANN, actor=own))
     with pytest.raises(NotFound):

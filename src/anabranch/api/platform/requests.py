@@ -117,14 +117,22 @@ def _read_folder(text: str) -> str:
     return str(parse_folder(require_folder(text) or ""))
 
 
+def _refuse_blank_ends(text: str) -> str:
+    if text != text.strip():
+        said = {"said": f"it begins or ends with a blank; write {text.strip()!r}"}
+        raise PydanticCustomError("blank_ends", "{said}", said)
+    return text
+
+
 RefName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
+Title = Annotated[Line, AfterValidator(_refuse_blank_ends)]
 CallbackHost = Annotated[str, Field(max_length=255), AfterValidator(read_exempt)]
 
 
 class PlatformRequest(StrictModel):
     """A platform to make or change."""
 
-    title: Line
+    title: Title
     required_refs: list[RefName] = Field(min_length=1, max_length=10)
     optional_refs: list[RefName] = Field(default_factory=list)
     version_ref: RefName | None = None
