@@ -554,6 +554,9 @@ def test_webhooks_are_added_tested_rotated_replayed_and_removed(shell: Shell) ->
     assert {one["data"]["type"] for one in received} == {"webhook.test"}
     assert shell("webhooks replay", delivery["id"]).stdout == f"delivery {delivery['id']} is due again\n"
     assert "0 deliveries are due again" in shell("webhooks replay --event none.such").stdout
+    assert shell("webhooks change --inactive", endpoint).stdout == f"endpoint {endpoint} is inactive\n"
+    assert "webhooks change ENDPOINT --active" in shell("webhooks replay", delivery["id"], code=6).stderr
+    assert shell("webhooks change --active", endpoint).stdout == f"endpoint {endpoint} is active\n"
 
     assert "add --yes" in shell("webhooks remove", endpoint, code=2).stderr
     assert shell("webhooks remove --yes", endpoint).stdout == f"removed {endpoint}\n"

@@ -32,7 +32,7 @@ Call = tuple[str, str]  # a method, and the template of a path
 POINTS = "select 1::bigint as gid, ST_SetSRID(ST_Point(1, 2), 4326)::geometry(Point, 4326) as geom, 'a' as name"
 DATA = b"raster"
 NOTHING = "0" * 64
-ORDER = {"refs": {"dataset_id": "1", "resource_id": "a", "version_id": "1"}, "source": "bronze://in/a.tif"}
+ORDER = {"refs": {"dataset_id": "1", "resource_id": "a", "version_id": "1"}, "source": "bronze://ddh/a.tif"}
 
 # Of the installation, and not of a platform: definitions, descriptions and numbers, or what a caller makes.
 SHARED: set[Call] = {

@@ -42,7 +42,7 @@ class Partner:
     def order(self, dataset: Any, *, key: str | None = None, path: str = "submit", **more: Any) -> httpx.Response:
         """Submit an order."""
         refs = {"dataset": dataset, **more.pop("refs", {})}
-        body = {"platform": self.name, "refs": refs, "source": "bronze://in/a.tif", **more}
+        body = {"platform": self.name, "refs": refs, "source": f"bronze://{self.name}/a.tif", **more}
         return self.post(f"/api/platform/{path}", body, key=key)
 
     def post(self, path: str, body: Any = None, *, key: str | None = None) -> httpx.Response:
@@ -117,7 +117,7 @@ def test_ts9_orders_are_jobs_of_the_day(partner_of: Callable[..., Partner]) -> N
 def test_ts9_orders_in_a_partners_own_shape_are_jobs_of_the_day(url: str, partner_of: Callable[..., Partner]) -> None:
     partner = partner_of("shapes")
     ddh = {"Authorization": f"Bearer {make_key(url, Scope.SUBMIT, 'ddh')}"}
-    bodies = [{"dataset_id": n, "resource_id": 1, "file_name": "a.tif"} for n in range(JOBS_PER_DAY + 1)]
+    bodies = [{"dataset_id": n, "resource_id": 1, "file_name": "ddh/a.tif"} for n in range(JOBS_PER_DAY + 1)]
     answers = [partner.api.post("/api/platform/ddh/submit", json=body, headers=ddh) for body in bodies]
     assert [read(answer) for answer in answers] == [(202, None)] * JOBS_PER_DAY + [(429, "quota.jobs")]
 
@@ -181,6 +181,37 @@ def test_o6_a_mistake_in_an_order_is_named_once(
     assert answer.json()["errors"] == [{"where": where, "detail": detail}]
 
 
+UNREADABLE = "this job may not read {}: it is not among the uploads, folders and published files of its platform"
+
+
+@pytest.mark.parametrize(
+    ("source", "detail"),
+    [
+        ("http://example.org/a.tif", "there is no tier 'http'. The tiers are bronze, silver, gold"),
+        ("file:///etc/a.tif", "there is no tier 'file'. The tiers are bronze, silver, gold"),
+        ("bronze://other/a.tif", UNREADABLE),
+        ("silver://reads/a.tif", UNREADABLE),
+        ("silver://jobs/" + "0" * 64 + "/n/0/1/a.tif", UNREADABLE),
+        ("bronze://uploads/other/" + "0" * 64 + "/a.tif", UNREADABLE),
+        ("bronze://uploads/" + "0" * 64 + "/a.tif", UNREADABLE),
+    ],
+)
+def test_s1_an_order_of_a_source_that_no_job_of_its_platform_may_read_is_refused(
+    partner_of: Callable[..., Partner], source: str, detail: str
+) -> None:
+    partner = partner_of("reads")
+    for path in ("submit", "submit?dry_run=true"):
+        answer = partner.order(1, path=path, source=source, refs={"unknown": 1})
+        assert read(answer) == (422, "request.invalid")
+        said = {one["where"]: one["detail"] for one in answer.json()["errors"]}
+        assert said.keys() - {"parameters.source"} == {"body.refs", "body.source"}
+        assert said["body.source"].startswith(detail.format(source))
+        assert partner.order(1, path=path, source=source).status_code == 422
+    assert partner.count("requests") == 0
+    for own in ("bronze://reads/a.tif", "bronze://uploads/reads/" + "0" * 64 + "/a.tif"):
+        assert partner.order(1, path="submit?dry_run=true", source=own).status_code == 200
+
+
 def resolve(parameter: Mapping[str, Any]) -> Mapping[str, Any]:  # of the OpenAPI document
     name = str(parameter.get("$ref", "")).rpartition("/")[2]
     return DOCUMENT["components"]["parameters"][name] if name else parameter
@@ -225,7 +256,7 @@ TEXTS = ("\x01", "a\nb", "\x7f", "\u2028", "\U0010ffff", "é" * 199, "x" * 5000,
 def test_ts1_no_text_of_an_order_is_an_internal_error(partner_of: Callable[..., Partner], name: str) -> None:
     partner = partner_of("texts")
     for text in TEXTS:
-        body: dict[str, Any] = {"refs": {"dataset": "1"}, "platform": "texts", "source": "bronze://in/a.tif"}
+        body: dict[str, Any] = {"refs": {"dataset": "1"}, "platform": "texts", "source": "bronze://texts/a.tif"}
         given = {"refs": {"dataset": text}, "tags": [text], "options": {text: text}}
         body |= {"refs": {"dataset": "1", text: "1"}} if name == "ref_name" else {name: given.get(name, text)}
         answer = partner.post("/api/platform/submit?dry_run=true", body)
@@ -247,7 +278,6 @@ def test_a_status_is_that_of_an_id(partner_of: Callable[..., Partner]) -> None:
     assert read(partner.get("/api/platform/releases", ref="a=\x00")) == (422, "request.invalid")
     twice = partner.get("/api/platform/releases?ref=a=1&ref=a=2")
     assert twice.json()["errors"] == [{"where": "query.ref", "detail": "Each reference is given once"}]
-    assert partner.get("/api/platform/releases?ref=a=1&ref=b=2").status_code == 200
 
 
 def test_p1_an_asset_shows_its_newest_release(partner_of: Callable[..., Partner]) -> None:
@@ -266,6 +296,64 @@ def test_p1_an_asset_shows_its_newest_release(partner_of: Callable[..., Partner]
         assert partner.get(f"/api/platform/status/{job_id}").json()["release_id"] == second["release_id"]
     assert partner.order("e\u0301", refs={"version": "2"}).json()["release_id"] == second["release_id"]
     assert read(partner.order(True)) == (422, "request.invalid")
+
+
+def test_releases_are_found_by_their_references_and_version(partner_of: Callable[..., Partner]) -> None:
+    partner = partner_of("finds", optional_refs=["part"])
+    made = [
+        partner.order(number, refs={"version": version, "part": "a"}).json()["release_id"]
+        for number, version in ((1, "2025-01"), (2, "2025-01"), (3, "2025-02"))
+    ]
+
+    def find(*refs: str) -> list[str]:
+        answer = partner.get("/api/platform/releases?" + "&".join(f"ref={ref}" for ref in refs))
+        assert answer.status_code == 200, answer.text
+        return [one["release_id"] for one in answer.json()["items"]]
+
+    assert find("version=2025-01") == [made[1], made[0]]
+    assert find("version=2025-01", "dataset=2") == [made[1]]
+    assert find("part=a", "version=2025-02") == [made[2]]
+    assert find("dataset=1", "version=2025-02") == find("version=2026-01") == []
+    refused = partner.get("/api/platform/releases?ref=nope=1&ref=dataset=1")
+    assert read(refused) == (422, "request.invalid")
+    assert refused.json()["errors"] == [
+        {"where": "query.ref", "detail": "there is no reference 'nope'; known: dataset, part, version"}
+    ]
+
+
+def test_p4_what_failed_is_not_found_as_waiting_for_a_review(partner_of: Callable[..., Partner]) -> None:
+    partner = partner_of("waits")
+    failed, open_one = partner.order(1).json(), partner.order(2).json()
+    assert partner.post(f"/api/jobs/{failed['job_id']}/cancel", {}).is_success
+
+    def find(**query: str) -> list[str]:
+        return [one["release_id"] for one in partner.get("/api/platform/releases", **query).json()["items"]]
+
+    assert find(approval_status="pending_review") == [open_one["release_id"]]
+    assert find(processing_status="failed") == [failed["release_id"]]
+
+
+def test_p3_a_refusal_names_the_release_that_stands_against_it(partner_of: Callable[..., Partner]) -> None:
+    partner = partner_of("names")
+    first = partner.order(1, refs={"version": "1"}).json()["release_id"]
+    refused = partner.order(1, refs={"version": "2"})
+    assert read(refused) == (409, "release.unresolved")
+    assert f"release {first} of asset" in refused.json()["detail"]
+    assert "is being processed" in refused.json()["detail"]
+    assert f"/api/platform/status/{first}" in refused.json()["remedy"]
+    assert "approve" not in refused.json()["remedy"]
+
+
+def test_o6_another_version_is_named_only_where_there_are_versions(partner_of: Callable[..., Partner]) -> None:
+    partner = partner_of("unversioned", version_ref=None, approval="none", workflows={"raster": "process_raster"})
+    assert partner.order(1).status_code == 202
+    with psycopg.connect(partner.url) as connection:
+        connection.execute("select app.set_platform_filter('*')")
+        connection.execute("set local session_replication_role = replica")
+        connection.execute("update app.revisions set processing_status = 'completed' where platform = 'unversioned'")
+    refused = partner.order(1, title="Other")
+    assert read(refused) == (409, "release.exists")
+    assert "version" not in refused.json()["remedy"]
 
 
 def test_a_status_has_the_progress_of_its_job(partner_of: Callable[..., Partner]) -> None:
@@ -315,6 +403,9 @@ def test_p9_messages_of_releases_name_the_partners_version(partner_of: Callable[
         ({"optional_refs": ["Two Words"]}, "request.invalid"),
         ({"title": "a\nb"}, "request.invalid"),
         ({"title": "Partner "}, "request.invalid"),
+        ({"callback_hosts": ["169.254.169.254"]}, "request.invalid"),
+        ({"callback_hosts": ["[fe80::1]:80"]}, "request.invalid"),
+        ({"sources": ["file:///etc"]}, "request.invalid"),
     ],
 )
 def test_o6_settings_of_a_platform_are_checked_when_they_are_saved(
@@ -322,6 +413,14 @@ def test_o6_settings_of_a_platform_are_checked_when_they_are_saved(
 ) -> None:
     partner = partner_of("settings")
     assert read(partner.save(**change)) == (422, code)
+
+
+def test_o6_a_tier_that_is_unknown_is_named(partner_of: Callable[..., Partner]) -> None:
+    answer = partner_of("tiers").save(sources=["file:///etc"])
+    (mistake,) = answer.json()["errors"]
+    assert mistake == {
+        "where": "body.sources.0", "detail": "there is no tier 'file'. The tiers are bronze, silver, gold.",
+    }  # fmt: skip
 
 
 def test_hosts_of_a_platform_are_written_as_they_are_compared(partner_of: Callable[..., Partner]) -> None:

@@ -148,7 +148,7 @@ async def _try(act: Act, gateway: Gateway, by: ActionBy) -> Any:
 
 def order(dataset: int, version: str = "1", source: str = "a", **more: Any) -> PlatformOrder:
     refs: dict[str, str | int] = {"dataset_id": dataset, "resource_id": "r", "version_id": version}
-    return PlatformOrder(platform="ddh", refs=refs, source=f"bronze://in/{source}.tif", **more)
+    return PlatformOrder(platform="ddh", refs=refs, source=f"bronze://ddh/{source}.tif", **more)
 
 
 def submitting(dataset: int, version: str = "1", **more: Any) -> Act:

@@ -16,7 +16,7 @@ from psycopg.errors import InsufficientPrivilege
 from anabranch.adapters.postgres.connect import Role, connect
 from anabranch.adapters.postgres.store.vitals import PostgresVitals
 from anabranch.adapters.postgres.store.webhooks import PostgresWebhooks
-from anabranch.contract.webhooks import Delivery, NewWebhook
+from anabranch.contract.webhooks import Delivery, NewWebhook, Replayed
 from anabranch.engine.model import SessionKind
 from anabranch.errors import Conflict, NotFound
 from anabranch.platform.action_by import ActionBy
@@ -165,7 +165,7 @@ async def test_p9_a_receiver_that_is_down_is_called_for_a_day_and_then_a_dead_le
         async with open_receiver() as receiver:
             (endpoint,) = (await notifying.store.list_endpoints(PLATFORM, limit=9, before=None)).items
             await notifying.webhooks.change(UUID(endpoint.id), EndpointChange(receiver.url()), BY)
-            assert await notifying.store.replay(PLATFORM, DeliveryFilter(), 10) == [int(dead.id)]
+            assert (await notifying.store.replay(PLATFORM, DeliveryFilter(), 10)).deliveries == (dead.id,)
             await receiver.wait(1)
             (again,) = await notifying.ended()
     assert (again.status, again.attempts, again.message_id) == ("delivered", 4, dead.message_id)
@@ -218,6 +218,11 @@ async def test_an_endpoint_that_is_gone_is_disabled(notifying: Notifying) -> Non
         (dead,) = await notifying.ended()
     disabled = await notifying.store.get(PLATFORM, UUID(made.id))
     assert (dead.status, disabled.active, disabled.disabled_reason) == ("dead", False, "it answered 410 Gone")
+    assert await notifying.store.replay(PLATFORM, DeliveryFilter(), 9) == Replayed((), 1)
+    assert await notifying.store.replay("others", DeliveryFilter(), 9) == Replayed((), 0)
+    active = await notifying.webhooks.change(UUID(made.id), EndpointChange(active=True), BY)
+    assert (active.active, active.disabled_reason) == (True, None)
+    assert await notifying.store.replay(PLATFORM, DeliveryFilter(), 9) == Replayed((dead.id,), 0)
 
 
 async def test_a_rotated_secret_and_the_former_one_both_verify_for_a_while(notifying: Notifying, clock: Clock) -> None:
@@ -390,7 +395,7 @@ async def test_endpoints_and_deliveries_of_another_platform_do_not_exist(notifyi
     store, others = notifying.store, "others"
     assert not (await store.list_endpoints(others, limit=9, before=None)).items
     assert not (await store.deliveries(others, DeliveryFilter(), limit=9, before=None)).items
-    assert await store.replay(others, DeliveryFilter(), 9) == []
+    assert await store.replay(others, DeliveryFilter(), 9) == Replayed((), 0)
     for call in (
         store.get(others, made),
         store.change(made, EndpointChange(active=False), replace(BY, platform_filter=others)),

@@ -61,7 +61,7 @@ class Served:
         return await self.call("POST", "/api/jobs", expected, json=body)
 
     async def order(self, expected: int = 202, path: str = "/api/platform/submit", **given: Any) -> Any:  # JSON
-        body = {"platform": "acme", "refs": {"id": "a", "version": "1"}, "source": "bronze://in/a.tif", **given}
+        body = {"platform": "acme", "refs": {"id": "a", "version": "1"}, "source": "bronze://acme/a.tif", **given}
         return await self.call("POST", path, expected, json=body)
 
     async def reviewed(self, release_id: str) -> None:
@@ -412,7 +412,7 @@ async def test_p9_an_order_calls_back_whatever_became_of_its_revision(acme: Serv
     """Also when another order replaces it."""
     first = await acme.order(callback_url=receiver.url("/first"), callback_secret=SECRET)
     await acme.reviewed(first["release_id"])
-    await acme.order(source="bronze://in/other.tif", overwrite=True)
+    await acme.order(source="bronze://acme/other.tif", overwrite=True)
     await acme.reviewed(first["release_id"])
     await acme.call("POST", f"/api/platform/releases/{first['release_id']}/reject", json={"reason": "wrong"})
     said = [one.verify() for one in await receiver.wait(4)]
@@ -478,7 +478,7 @@ async def test_p9_every_submitter_of_the_same_order_is_called_and_none_twice(acm
         ({"callback_url": "http://10.0.0.1/", "refs": {}}, {"body.callback_url", "body.refs"}),
         ({"refs": {}, "options": {"n": 0, "m": 1, "item_id": "x"}},
          {"body.refs", "body.options", "parameters.n", "parameters.m"}),
-        ({"refs": {}, "source": "bronze://in/a.unknown", "options": {"item_id": "x"}, "callback_url": "ftp://a.example/"},
+        ({"refs": {}, "source": "bronze://acme/a.unknown", "options": {"item_id": "x"}, "callback_url": "ftp://a.example/"},
          {"body.refs", "body.data_type", "body.options", "body.callback_url"}),
         ({"callback_url": "https://a.example/", "callback_secret": "short"}, {"body.callback_secret"}),
         ({"callback_secret": SECRET}, {"body"}),

@@ -30,6 +30,11 @@ class Platform(Answer):
     sources: tuple[str, ...] = ()
     """The folders of tiers that its jobs may read, besides its uploads and what is published for it."""
 
+    @property
+    def references(self) -> tuple[str, ...]:
+        """The names of all references, that of the version among them."""
+        return (*self.required_refs, *self.optional_refs, *((self.version_ref,) if self.version_ref else ()))
+
 
 @answer
 class Accepted(Answer):
@@ -82,7 +87,7 @@ class Release(Answer):
     processing_status: str
     """queued, processing, completed or failed."""
     approval_status: str
-    """pending_review, approved, rejected, revoked or expired."""
+    """pending_review, approved, rejected, revoked or expired; one that failed stays pending_review."""
     approval_required: bool
     submitted_by: str
     decided_by: str | None

@@ -120,3 +120,5 @@ class Replayed(Answer):
     """The deliveries that are due again."""
 
     deliveries: tuple[str, ...]
+    left_out: int = 0
+    """How many dead letters that fit stay so, because their endpoints are not active; at most 10,000 are counted."""

@@ -23,7 +23,13 @@ from anabranch.platform.action_by import ActionBy
 from anabranch.platform.notifications.webhooks import Webhooks
 from anabranch.platform.orders import PlatformOrder
 from anabranch.releases.preparation import OrderPreparation, Prepared
-from anabranch.releases.refusals import ASSET_REFUSALS, DECISION_REFUSALS, REFUSALS, describe_approval
+from anabranch.releases.refusals import (
+    ASSET_REFUSALS,
+    DECISION_REFUSALS,
+    REFUSALS,
+    describe_approval,
+    refuse_unresolved,
+)
 from anabranch.workflows.stages import Declaration
 
 __all__ = ["ReleaseActions", "RequestKey", "Subject"]
@@ -61,7 +67,7 @@ class ReleaseActions:
         """`find` gives the declaration of a workflow; `start` spends rights."""
         self._store = store
         self._items = items
-        self.orders = OrderPreparation(webhooks, find)
+        self.orders = OrderPreparation(webhooks, find, store.find_new_rights)
         self._session = session
         self._start = start
         self.platforms: PostgresPlatforms = store.platforms()
@@ -90,6 +96,8 @@ class ReleaseActions:
         if done.verdict == "changed":  # the platform, since it was read
             prepared, done = await self._submit(order, by, key, dry_run=dry_run, again=again)
         self._start(done.rights)
+        if done.verdict == "unresolved":
+            raise await self._find_unresolved(prepared.identity.asset_id, by, but=prepared.identity.release_id)
         if done.verdict in REFUSALS:
             raise REFUSALS[done.verdict](prepared)
         accepted = replace(_accepted(prepared, done), callback_secret=None if dry_run else prepared.made_secret)
@@ -180,8 +188,20 @@ class ReleaseActions:
     async def delete_asset(self, asset_id: str, deleted: bool, by: ActionBy) -> None:
         """Mark an asset as deleted, or restore it."""
         verdict = await self.platforms.delete_asset(asset_id, deleted, by)
+        if verdict == "unresolved":
+            raise await self._find_unresolved(asset_id, by)
         if verdict in ASSET_REFUSALS:
             raise ASSET_REFUSALS[verdict](asset_id)
+
+    async def _find_unresolved(self, asset_id: str, by: ActionBy, but: str | None = None) -> Conflict:
+        """The refusal that names the unresolved release of an asset; it may be resolved by now."""
+        wanted: JsonObject = {"asset_id": asset_id, "approval_status": "pending_review"}
+        for one in await self.platforms.releases(by.platform_filter, wanted, limit=2):
+            if one["release_id"] != but:
+                return refuse_unresolved(one)
+        return Conflict(
+            "release.unresolved", f"another release of asset {asset_id} was processed or reviewed", remedy="Try again."
+        )
 
     async def save_platform(self, name: str, given: Mapping[str, Json] | None, by: ActionBy) -> Platform:
         """Make, change or (with nothing given) retire a platform."""

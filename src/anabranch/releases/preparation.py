@@ -1,6 +1,6 @@
 """Prepares orders of partners: checks what they say, and says which job they would become."""
 
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Container, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 
@@ -14,6 +14,9 @@ from anabranch.platform.identity import Identity, identify
 from anabranch.platform.notifications.webhooks import Callback, Webhooks
 from anabranch.platform.orders import InvalidOrder, PlatformOrder
 from anabranch.plugins.storage.kinds import kind_of_name
+from anabranch.storage.addresses import Address, parse_address
+from anabranch.storage.locations import require_tier
+from anabranch.storage.read_access import ReadRights, require_readable
 from anabranch.workflows.stages import Declaration
 
 __all__ = ["OrderPreparation", "Prepared"]
@@ -21,6 +24,7 @@ __all__ = ["OrderPreparation", "Prepared"]
 # What an order says itself, or what would publish something else than its release.
 DECIDED_INPUTS = {"approval", "dry_run", "expected", "item_id", "source", "table", "tile_items", "title"}
 RELEASE_EVENTS = ("release.*",)
+FindNewRights = Callable[[str, Address], Awaitable[ReadRights]]
 ORDER_INPUTS = ("source", "collection", "item_id")
 
 
@@ -52,10 +56,11 @@ class _Checked:
 class OrderPreparation:
     """Checks orders against their platform, the workflows and where their callbacks lead."""
 
-    def __init__(self, webhooks: Webhooks, find: Callable[[str], Declaration]) -> None:
-        """`find` gives the declaration of a workflow."""
+    def __init__(self, webhooks: Webhooks, find: Callable[[str], Declaration], rights: FindNewRights) -> None:
+        """`find` gives the declaration of a workflow, and `rights` what a new job of a platform may read."""
         self._webhooks = webhooks
         self._find = find
+        self._find_rights = rights
 
     async def prepare(self, order: PlatformOrder, platform: Platform, by: ActionBy, *, again: bool) -> Prepared:
         """The job that an order of a platform would become; InvalidOrder with all mistakes where there are several."""
@@ -107,6 +112,9 @@ class OrderPreparation:
             known = declared.workflow.inputs or {}
             with _collect(wrong):
                 _require_gate(workflow, known, needs_approval=needs_approval)
+            with _collect(wrong):
+                if "source" in known and known["source"].format == "address":
+                    await self._require_readable(order.source, platform.id)
             given = _give(order, data_type, identity, known, needs_approval=needs_approval)
             inputs = declared.check(given)
         target = None
@@ -115,6 +123,19 @@ class OrderPreparation:
         if wrong:
             raise wrong[0] if len(wrong) == 1 else InvalidOrder(wrong)
         return _Checked(identity, data_type, workflow, given, inputs, target)
+
+    async def _require_readable(self, source: str, platform: str) -> None:
+        """Refuse a source that no job of the platform may read, whether it exists or not; InvalidOrder for one that is
+        in no tier."""
+        try:
+            require_tier(source)
+        except InputError as error:
+            raise InvalidOrder([error]) from error
+        try:
+            at = parse_address(source)
+        except InputError:  # a mistake in the inputs of the workflow
+            return
+        require_readable(platform, at, await self._find_rights(platform, at))
 
     async def _find_target(self, order: PlatformOrder) -> Target | None:
         """Where the callback leads; InvalidOrder if it may not be called."""

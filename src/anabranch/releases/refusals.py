@@ -8,7 +8,7 @@ from anabranch.engine.ports import KeyTaken
 from anabranch.errors import AnabranchError, Conflict, Denied, NotFound
 from anabranch.releases.preparation import Prepared
 
-__all__ = ["ASSET_REFUSALS", "DECISION_REFUSALS", "REFUSALS", "describe_approval"]
+__all__ = ["ASSET_REFUSALS", "DECISION_REFUSALS", "REFUSALS", "describe_approval", "refuse_unresolved"]
 
 REFUSALS: Mapping[str, Callable[[Prepared], AnabranchError]] = {
     "taken": lambda _: KeyTaken(),
@@ -16,12 +16,10 @@ REFUSALS: Mapping[str, Callable[[Prepared], AnabranchError]] = {
         "platform.changed", f"platform {one.platform.id} was changed while the order was accepted"
     ),
     "deleted": lambda one: Conflict("asset.deleted", f"asset {one.identity.asset_id} was deleted"),
-    "unresolved": lambda one: Conflict(
-        "release.unresolved", f"another release of asset {one.identity.asset_id} is processed or reviewed now"
-    ),
     "different": lambda one: Conflict(
         "release.exists",
         f"release {one.identity.release_id} was submitted before with another source or other options",
+        remedy="" if one.platform.version_ref else "Set `overwrite`, or `reprocess` if it is approved.",
     ),
     "approved": lambda one: Conflict("release.approved", f"release {one.identity.release_id} is approved"),
     "processing": lambda one: Conflict("release.processing", f"release {one.identity.release_id} is being processed"),
@@ -56,10 +54,20 @@ DECISION_REFUSALS: Mapping[str, Callable[[ReleaseRow, int | None], AnabranchErro
 ASSET_REFUSALS: Mapping[str, Callable[[str], AnabranchError]] = {
     "missing": lambda asset: NotFound("asset.not_found", f"there is no asset {asset!r}"),
     "shown": lambda asset: Conflict("asset.shown", f"a release of asset {asset} is published"),
-    "unresolved": lambda asset: Conflict(
-        "release.unresolved", f"a release of asset {asset} is being processed or reviewed"
-    ),
 }
+
+
+def refuse_unresolved(row: ReleaseRow) -> Conflict:
+    """The refusal of what a release stands against, until it is processed and decided."""
+    name, path = row["release_id"], f"/api/platform/releases/{row['release_id']}"
+    if row["processing_status"] == "completed":
+        state = "waits for its review"
+        remedy = f"Decide it: `anabranch approvals approve {name}` or `reject`, over HTTP `POST {path}/approve`."
+    else:
+        state = "is being processed"
+        remedy = f"Wait until it is processed and decided: `anabranch releases show {name}`, over HTTP `GET "
+        remedy += f"/api/platform/status/{name}`."
+    return Conflict("release.unresolved", f"release {name} of asset {row['asset_id']} {state}", remedy=remedy)
 
 
 def describe_approval(row: ReleaseRow) -> str:

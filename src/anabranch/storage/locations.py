@@ -7,10 +7,11 @@ from urllib.parse import urlsplit
 
 from pydantic import ConfigDict, SecretStr, TypeAdapter, ValidationError, field_validator
 
+from anabranch.errors import InputError
 from anabranch.storage.addresses import RESERVED_FOLDER
 from anabranch.strict_model import StrictModel
 
-__all__ = ["AREAS", "TIERS", "StorageLocations"]
+__all__ = ["AREAS", "TIERS", "StorageLocations", "require_tier"]
 
 TIERS = ("bronze", "silver", "gold")
 AREAS = (*TIERS, "work")
@@ -19,6 +20,14 @@ CLOUD_SCHEMES = ("az", "s3", "gs")
 _OPTIONS: TypeAdapter[dict[str, bool | str | dict[str, bool | str]]] = TypeAdapter(
     dict[str, bool | str | dict[str, bool | str]], config=ConfigDict(strict=True)
 )
+
+
+def require_tier(address: str) -> None:
+    """Refuse an address in a tier that there is not; InputError names it."""
+    tier, found, _ = address.partition("://")
+    if found and tier not in TIERS:
+        known = f"The tiers are {', '.join(TIERS)}."
+        raise InputError("storage.tier", f"there is no tier {tier[:40]!r}", remedy=known)
 
 
 class StorageLocations(StrictModel, hide_input_in_errors=True):

@@ -12,7 +12,7 @@ from anabranch.storage.addresses import Address, parse_address, parse_folder
 from anabranch.storage.attempt_keys import JOBS_FOLDER, parse_key, segment
 from anabranch.storage.tiers import Stat
 
-__all__ = ["FindRights", "ReadAccess", "ReadRights", "require_own_uploads", "uploads_folder"]
+__all__ = ["FindRights", "ReadAccess", "ReadRights", "require_own_uploads", "require_readable", "uploads_folder"]
 
 UPLOADS_TIER, UPLOADS_FOLDER = "bronze", "uploads"
 _UPLOAD = re.compile(rf"{UPLOADS_FOLDER}/(?:([a-z][a-z0-9_-]{{0,39}})/)?[0-9a-f]{{64}}/")
@@ -131,6 +131,11 @@ def require_own_uploads(platform: str, addresses: Iterable[str]) -> None:
         upload = _UPLOAD.match(at.path) if at.tier == UPLOADS_TIER else None
         if upload and upload[1] and upload[1] != platform:
             raise _refused(at)
+
+
+def require_readable(platform: str, at: Address, rights: ReadRights) -> None:
+    """Refuse an object that no new job of a platform may read, before there is one."""
+    ReadAccess(platform, "", lambda *_: rights).check(at)
 
 
 def _refused(at: Address) -> InputError:

@@ -59,6 +59,8 @@ PLACES = {
     "platform.options": "body.options",
     "platform.no_gate": "body.approval",
     "outbound.url": "body.callback_url",
+    "storage.not_readable": "body.source",
+    "storage.tier": "body.source",
 }
 
 

@@ -72,6 +72,8 @@ async def list_releases(
     query: Annotated[ReleasesQuery, Query()], caller: CurrentCaller, gateway: CurrentGateway
 ) -> Page[Release]:
     """Releases, the newest first."""
+    if query.ref:
+        query.require_known(await gateway.releases.platforms.platforms(platform_filter(caller)))
     found = await gateway.releases.platforms.releases(
         platform_filter(caller), query.wanted(), limit=query.limit + 1, before=query.before
     )

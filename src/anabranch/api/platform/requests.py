@@ -1,16 +1,21 @@
 """Path and query parameters and bodies of requests about platforms."""
 
 import re
+from collections.abc import Iterable
 from typing import Annotated, Any, Literal, Self
 
 from fastapi import Path
 from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 from pydantic_core import PydanticCustomError
 
+from anabranch.api.answers.errors import InvalidRequest, Mistake
 from anabranch.api.requests.models import LIMIT_DESCRIPTION
+from anabranch.contract.platform import Platform
+from anabranch.errors import InputError
 from anabranch.outbound.url import read_exempt
 from anabranch.platform.orders import MAX_BATCH, MAX_REFERENCES, DataType, Line
 from anabranch.storage.addresses import parse_folder, require_folder
+from anabranch.storage.locations import require_tier
 from anabranch.strict_model import StrictModel
 
 __all__ = [
@@ -114,6 +119,10 @@ class BatchRequest(ReasonRequest):
 
 
 def _read_folder(text: str) -> str:
+    try:
+        require_tier(text)
+    except InputError as error:
+        raise ValueError(f"{error.message}. {error.remedy}") from error
     return str(parse_folder(require_folder(text) or ""))
 
 
@@ -175,12 +184,25 @@ class ReleasesQuery(PageQuery):
 
     asset_id: Hash | None = None
     processing_status: Literal["queued", "processing", "completed", "failed"] | None = None
-    approval_status: Literal["pending_review", "approved", "rejected", "revoked", "expired"] | None = None
+    approval_status: Literal["pending_review", "approved", "rejected", "revoked", "expired"] | None = Field(
+        None, description="With `pending_review`, those that failed are left out: nobody can decide them."
+    )
     latest: bool = Field(False, description="Only the newest published release of each asset.")
     ref: Annotated[
         list[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*=[^\x00-\x1f\x7f]+$", max_length=250)]],
         AfterValidator(_refuse_duplicates),
-    ] = Field(default_factory=list, description="`NAME=VALUE` of a reference; may be repeated for another one.")
+    ] = Field(
+        default_factory=list,
+        description="`NAME=VALUE` of a reference or of the version; may be repeated for another one.",
+    )
+
+    def require_known(self, platforms: Iterable[Platform]) -> None:
+        """Refuse references that none of the platforms has."""
+        known = sorted({name for one in platforms for name in one.references})
+        unknown = [name for pair in self.ref if (name := pair.partition("=")[0]) not in known]
+        if unknown:
+            said = f"there is no reference {', '.join(map(repr, unknown))}; known: {', '.join(known) or 'none'}"
+            raise InvalidRequest([Mistake(where="query.ref", detail=said)])
 
     def wanted(self) -> dict[str, Any]:  # JSON
         """The filter."""

@@ -96,7 +96,7 @@ async def show_delivery(delivery_id: DeliveryId, caller: CurrentCaller, gateway:
     "/deliveries/{delivery_id}/replay",
     dependencies=[OPERATE],
     status_code=202,
-    responses=problems("webhook.delivery_not_found"),
+    responses=problems("webhook.delivery_not_found", "webhook.inactive"),
 )
 async def replay_delivery(delivery_id: DeliveryId, caller: CurrentCaller, gateway: CurrentGateway) -> DeliveryDetail:
     """Deliver a message again, under the same `webhook-id`; one that is pending stays as it is."""
@@ -111,10 +111,9 @@ async def replay_delivery(delivery_id: DeliveryId, caller: CurrentCaller, gatewa
     openapi_extra=body(ReplayDeliveriesRequest, required=False),
 )
 async def replay_deliveries(given: JsonBody, caller: CurrentCaller, gateway: CurrentGateway) -> Replayed:
-    """Replay dead letters, the oldest first."""
+    """Replay dead letters, the oldest first; those of endpoints that are not active are left out, and counted."""
     wanted = check_body(ReplayDeliveriesRequest, given)
-    replayed = await gateway.webhooks.store.replay(caller.visible_platform, wanted.wanted, wanted.limit)
-    return Replayed(tuple(map(str, replayed)))
+    return await gateway.webhooks.store.replay(caller.visible_platform, wanted.wanted, wanted.limit)
 
 
 @router.get("/{endpoint_id}", dependencies=[READ], responses=problems(*ENDPOINT_CODES))

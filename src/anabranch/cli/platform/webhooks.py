@@ -19,7 +19,7 @@ from anabranch.contract.webhooks import Delivery, NewWebhook, Webhook
 from anabranch.errors import AnabranchError, Unavailable
 from anabranch.webhook_signature import read_secret, verify_webhook
 
-__all__ = ["add", "deliveries", "list_webhooks", "listen", "remove", "replay", "rotate", "send_test"]
+__all__ = ["add", "change", "deliveries", "list_webhooks", "listen", "remove", "replay", "rotate", "send_test"]
 
 MAX_BODY_BYTES = 1_000_000
 TEST_SECONDS = 60.0
@@ -28,6 +28,11 @@ Endpoint = Annotated[str, typer.Argument(metavar="ENDPOINT", help="The endpoint'
 OnlyEndpoint = Annotated[str | None, typer.Option("--endpoint", metavar="ENDPOINT", help="Only to this endpoint.")]
 OnlySubject = Annotated[str | None, typer.Option("--subject", help="Only of this subject, like the id of a job.")]
 OnlyEvent = Annotated[str | None, typer.Option("--event", help="Only of this event.")]
+
+Events = Annotated[
+    list[str] | None,
+    typer.Option("--event", metavar="EVENT", help="An event, like job.completed or job.*; may be repeated."),
+]
 
 
 def list_webhooks(
@@ -41,10 +46,7 @@ def list_webhooks(
 
 def add(
     url: Annotated[str, typer.Argument(metavar="URL", help="Where messages are sent.")],
-    event: Annotated[
-        list[str] | None,
-        typer.Option("--event", metavar="EVENT", help="An event, like job.completed or job.*; may be repeated."),
-    ] = None,
+    event: Events = None,
     cloudevents: Annotated[bool, typer.Option("--cloudevents", help="Send CloudEvents.")] = False,
     description: Annotated[str, typer.Option(help="For people.")] = "",
     platform: Annotated[str | None, typer.Option(help="The platform it belongs to; by default your own.")] = None,
@@ -56,6 +58,27 @@ def add(
             url, event or None, cloudevents=cloudevents, description=description, platform=platform
         )
     _print_secret(made, json=json)
+
+
+def change(
+    endpoint: Endpoint,
+    url: Annotated[str | None, typer.Option(help="Where messages are sent.")] = None,
+    event: Events = None,
+    cloudevents: Annotated[
+        bool | None, typer.Option("--cloudevents/--standard", help="Send CloudEvents, or not.")
+    ] = None,
+    description: Annotated[str | None, typer.Option(help="For people.")] = None,
+    active: Annotated[
+        bool | None, typer.Option("--active/--inactive", help="Whether messages are sent; also after an answer of 410.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Change what is given of an endpoint; the rest stays."""
+    with connect() as client:
+        changed = client.webhooks.change(
+            endpoint, url=url, events=event or None, cloudevents=cloudevents, description=description, active=active
+        )
+    print_result(changed, f"endpoint {changed.id} is {_status(changed)}", json=json)
 
 
 def remove(endpoint: Endpoint, yes: Yes = False, json: Json = False) -> None:
@@ -134,13 +157,12 @@ def replay(
             return
         replayed = client.webhooks.replay_dead(endpoint=endpoint, subject=subject, event=event, limit=limit)
     print_result(replayed, f"{len(replayed.deliveries)} deliveries are due again", json=json)
+    if replayed.left_out and not json:
+        note(f"{replayed.left_out} are left out: their endpoints are inactive (`anabranch webhooks change --active`)")
 
 
 def listen(
-    event: Annotated[
-        list[str] | None,
-        typer.Option("--event", metavar="EVENT", help="An event, like job.completed or job.*; may be repeated."),
-    ] = None,
+    event: Events = None,
     secret: Annotated[
         list[str] | None,
         typer.Option(
@@ -236,9 +258,12 @@ def _print_secret(made: NewWebhook, *, json: bool) -> None:
 
 
 def _endpoint_row(webhook: Webhook) -> list[object]:
-    status = "inactive" if not webhook.active else "failing" if webhook.open_until else "active"
     url, events = escape(webhook.url), ", ".join(webhook.events)
-    return [webhook.id, webhook.platform, url, events, status, webhook.pending, webhook.dead]
+    return [webhook.id, webhook.platform, url, events, _status(webhook), webhook.pending, webhook.dead]
+
+
+def _status(webhook: Webhook) -> str:
+    return "inactive" if not webhook.active else "failing" if webhook.open_until else "active"
 
 
 def _delivery_row(one: Delivery) -> list[object]:

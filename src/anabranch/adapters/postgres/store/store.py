@@ -78,6 +78,8 @@ from anabranch.engine.ports import (
 from anabranch.engine.submitting.submission import IdempotencyKey, Submission
 from anabranch.errors import NotFound, Unavailable
 from anabranch.platform.action_by import ActionBy
+from anabranch.storage.addresses import Address
+from anabranch.storage.read_access import ReadRights
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.expressions import Reference
 
@@ -194,6 +196,11 @@ class PostgresStore:
         """Create a release or a revision with its job, in one transaction; or find out what that would come to."""
         (row,) = await self._submit("submit_release", [submission], session, encode(order), dry_run)
         return SubmittedRelease.of(row)
+
+    async def find_new_rights(self, platform: str, at: Address) -> ReadRights:
+        """What a new job of a platform may read, as far as an object needs it."""
+        (row,) = await self._database.call("find_readable", platform, "", at.tier, [at.path])
+        return ReadRights(**row)
 
     async def is_in_review(self, job_id: str) -> bool:
         """Whether a job waits at a gate for an answer."""

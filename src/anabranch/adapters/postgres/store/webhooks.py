@@ -13,7 +13,7 @@ from anabranch.adapters.postgres.connect import Role, connect_async
 from anabranch.adapters.postgres.database import Database, call_text, translate
 from anabranch.canonical import encode
 from anabranch.contract.answer import Page
-from anabranch.contract.webhooks import Delivery, DeliveryAttempt, DeliveryDetail, Webhook
+from anabranch.contract.webhooks import Delivery, DeliveryAttempt, DeliveryDetail, Replayed, Webhook
 from anabranch.engine.model import SessionId
 from anabranch.errors import Conflict, NotFound
 from anabranch.platform.action_by import ActionBy
@@ -186,10 +186,12 @@ class PostgresWebhooks:
             )
         return found
 
-    async def replay(self, platform: str | None, wanted: DeliveryFilter, limit: int) -> list[int]:
-        """Make dead letters due again; their ids."""
+    async def replay(self, platform: str | None, wanted: DeliveryFilter, limit: int) -> Replayed:
+        """Make dead letters due again."""
         choice = (wanted.endpoint, wanted.subject, wanted.event)
-        return list(await _value(self._database, "replay_deliveries", platform, None, *choice, limit))
+        again = await _value(self._database, "replay_deliveries", platform, None, *choice, limit)
+        left_out = await _value(self._database, "count_left_out", platform, *choice)
+        return Replayed(tuple(map(str, again)), left_out)
 
     async def callback_hosts(self, platform: str) -> list[str]:
         """The hosts that a platform's endpoints may have though they are private."""

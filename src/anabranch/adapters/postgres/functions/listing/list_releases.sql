@@ -1,5 +1,5 @@
--- Releases that are visible, the newest first: of an asset, a status or references, or those that wait for a review. A page
--- costs what it shows: references and statuses that fit few releases begin with those; ones that fit many are met soon on the
+-- Releases that are visible, the newest first: of an asset, a status or references, or those that wait for a review. Those that
+-- failed are no `pending_review`: nobody can decide them. A page costs what it shows: references and statuses that fit few releases begin with those; ones that fit many are met soon on the
 -- way down the numbers. Every call has a plan for its arguments, because those that are absent are no part of it.
 create function app.list_releases(
     _platform text, _wanted jsonb, _before bigint, _limit integer
@@ -41,9 +41,13 @@ begin
                and (_w.request_id is null
                     or x.release_id = (select q.release_id from app.requests q where q.request_id = _w.request_id))
                and (_w.refs is null
-                    or exists (select from app.assets a where a.asset_id = x.asset_id and a.refs @> _w.refs))
+                    or exists (select from app.assets a join app.platforms p on p.id = a.platform
+                                where a.asset_id = x.asset_id
+                                  and a.refs || jsonb_build_object(coalesce(p.version_ref, ''), x.version) @> _w.refs))
                and (_w.processing_status is null or v.processing_status = _w.processing_status)
-               and (_w.approval_status is null or v.approval_status = _w.approval_status)
+               and (_w.approval_status is null
+                    or v.approval_status = _w.approval_status
+                       and (v.approval_status <> 'pending_review' or v.processing_status <> 'failed'))
                and (_w.review is null or v.processing_status = 'completed' and v.approval_status = 'pending_review')
                and (_w.latest is null or exists (select from app.release_details l where l.cursor = x.number and l.latest))
              order by x.number desc limit _limit) p
