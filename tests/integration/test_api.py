@@ -319,7 +319,7 @@ async def test_o6_an_error_without_a_remedy_has_that_of_its_code(api: httpx.Asyn
     job_id = await submit(api)
     await fail(engine, await claim(engine, 3), {"code": "storage.not_found", "message": "it is gone"})
     error = (await api.get(f"/api/jobs/{job_id}")).json()["error"]
-    assert error["remedy"] == "List what there is with `anabranch storage ls`."
+    assert error["remedy"] == "Send the file first, or fix the address; `anabranch storage ls` lists what there is."
 
 
 async def test_a_start_of_an_id_is_enough_if_it_fits_no_other(api: httpx.AsyncClient) -> None:

@@ -82,6 +82,20 @@ def test_urls_are_read_in_one_way() -> None:
     assert read_url("http://example.org:443").authority == "http://example.org:443"
 
 
+@pytest.mark.parametrize(
+    ("url", "helps"),
+    [
+        ("http://10.0.0.1/", True), ("https://example.org:8443/", True), ("http://localhost/", True),
+        ("http://169.254.169.254/", False), ("ftp://example.org/", False), ("http://a@example.org/", False),
+        ("http://example.org/#a", False), ("http://exa mple.org/", False),
+    ],
+)  # fmt: skip
+def test_o6_a_setting_is_named_only_where_it_helps(url: str, helps: bool) -> None:
+    with pytest.raises(InputError) as refused:
+        read_url(url)
+    assert ("ANABRANCH_CALLBACK_HOSTS" in refused.value.remedy) == helps
+
+
 def test_exempt_hosts_may_be_private_and_have_any_port() -> None:
     assert read_url("http://127.0.0.1:9000/x", ["127.0.0.1"]).exempt
     assert read_url("http://hooks.lan:9000/", ["hooks.lan:9000"]).host_header == "hooks.lan:9000"
@@ -93,6 +107,10 @@ def test_exempt_hosts_may_be_private_and_have_any_port() -> None:
         "[::1]:80",
         "::1",
     ]
+    assert read_exempt("hooks.lan.") == "hooks.lan"
+    for text in ("169.254.169.254", "169.254.169.254:80", "[fe80::1]:80", "0xa9fea9fe"):
+        with pytest.raises(ValueError, match="never called"):
+            read_exempt(text)
     for text in ("http://hooks.lan", "hooks.lan:0", "fe80::1%eth0"):
         with pytest.raises(ValueError, match="not a host"):
             read_exempt(text)

@@ -68,13 +68,19 @@ def read_url(url: str, exempt: Collection[str] = ()) -> Target:
 
 
 def read_exempt(text: str) -> str:
-    """A host, or a host and a port, as `read_url` compares it; ValueError if it is neither."""
+    """A host, or a host and a port, as `read_url` compares it; ValueError if it is neither, or is never called."""
     bare, _, port = (
         text.lower().rpartition(":") if re.search(r"[^:]:[0-9]+$|\]:[0-9]+$", text) else (text.lower(), "", "")
     )
-    host = bare.removeprefix("[").removesuffix("]")
+    host = bare.removeprefix("[").removesuffix("]").rstrip(".")
     if not (NAME.fullmatch(host) or re.fullmatch(r"[0-9a-f:.]+", host)) or (port and not 0 < int(port) < 65536):
         raise ValueError(f"{text!r} is not a host; write it as hooks.example.org or hooks.example.org:8443")
+    try:
+        literal = _read_literal(host)
+    except InputError:
+        raise ValueError(f"{text!r} is not an address") from None
+    if literal and is_internal(literal):
+        raise ValueError(f"{text!r} is link-local or serves a cloud's metadata, and is never called")
     return f"{_bracketed(host)}:{port}" if port else host
 
 
@@ -102,20 +108,18 @@ def _check(target: Target, literal: str | None) -> None:
     if target.exempt:
         return
     if target.port not in PORTS.values():
-        raise _refused(f"its port is {target.port}, and only 80 and 443 are called")
+        raise _refused(f"its port is {target.port}, and only 80 and 443 are called", exemptible=True)
     is_local = target.host == "localhost" or target.host.endswith(".localhost")
     if is_local or (literal and not is_public(literal)):
-        raise _refused("its host is not a public one")
+        raise _refused("its host is not a public one", exemptible=True)
 
 
 def _bracketed(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-def _refused(reason: str) -> InputError:
-    return InputError(
-        "outbound.url",
-        f"the URL can't be called: {reason}",
-        remedy="Give a public one like https://example.org/hook; the operator can allow others by "
-        "ANABRANCH_CALLBACK_HOSTS.",
-    )
+def _refused(reason: str, *, exemptible: bool = False) -> InputError:
+    remedy = "Give a public one like https://example.org/hook"
+    if exemptible:
+        remedy += "; the operator can allow others by ANABRANCH_CALLBACK_HOSTS, or the `callback_hosts` of a platform"
+    return InputError("outbound.url", f"the URL can't be called: {reason}", remedy=f"{remedy}.")

@@ -18,7 +18,7 @@ RETRYABLE_STATUSES = ("408", "425", "429")
 
 def not_found(tier: str, key: str) -> NotFound:
     """There is no such object."""
-    look = f"List what there is: `anabranch storage ls {tier}://`."
+    look = f"Send the file first, or fix the address; `anabranch storage ls {tier}://` lists what there is."
     lost = "It was removed, or this process has another work area than the one that wrote it."
     return NotFound("storage.not_found", f"there is no {tier}://{key}", remedy=lost if tier == "work" else look)
 

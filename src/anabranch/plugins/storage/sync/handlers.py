@@ -55,7 +55,7 @@ def compare_folder(params: CompareParams, ctx: Context) -> FolderPlan:
         raise NotFound(
             "storage.not_found",
             f"there is nothing below {params.folder}",
-            remedy="List what there is with `anabranch storage ls`.",
+            remedy="Fix the folder, or send files to it; `anabranch storage ls` lists what there is.",
         )
     found = [*compare(files, known, now, Wanted.of(params.extensions, params.limit))]
     lines = (each.model_dump(mode="json", exclude={"versions", "sha256"}) for each in found)
