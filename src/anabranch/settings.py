@@ -31,6 +31,7 @@ from anabranch.outbound.url import read_exempt
 from anabranch.public_url import read_origin, read_public_url
 from anabranch.sealing import FILE_NAME as WEBHOOK_KEY_NAME
 from anabranch.storage.locations import StorageLocations
+from anabranch.workflows.mistakes import reword
 
 __all__ = [
     "Origin",
@@ -377,7 +378,7 @@ def _mistake(item: ErrorDetails, file: Path | None) -> str:
     if item["type"] == "extra_forbidden":
         nearest = get_close_matches(name, [write(path) for path in _paths(_model())], 1, cutoff=0)[0]
         return f"{at}there is no setting {name}; the nearest is {nearest}"
-    return f"{at}{name}: {item['msg'].removeprefix('Value error, ')}"
+    return f"{at}{name}: {reword(item['msg'])}"
 
 
 def forget(*names: str) -> None:

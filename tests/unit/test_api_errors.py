@@ -24,6 +24,7 @@ from tests.support.application import create_app
 
 BASE = "http://127.0.0.1:8787"
 NOWHERE = "postgresql://127.0.0.1:1/nowhere"
+SECRET = "s" * 32
 
 
 @pytest.fixture
@@ -142,6 +143,29 @@ async def test_o3_a_correlation_id_that_breaks_the_rule_is_replaced(api: httpx.A
 async def test_o3_problems_carry_the_correlation_id(api: httpx.AsyncClient) -> None:
     answer = await api.get("/nowhere", headers={"X-Correlation-ID": "mine"})
     assert problem(answer, 404, "request.route")["correlation_id"] == "mine"
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "where", "detail"),
+    [
+        ("/api/webhooks", {"url": "https://a.example", "secret": "short"}, "secret", "at least 16 characters"),
+        ("/api/webhooks", {"url": "https://a.example", "platform": "A B"}, "platform", "lowercase letters"),
+        ("/api/platform/releases", {"action": "revoke", "release_ids": []}, "release_ids", "at least 1 item"),
+        ("/api/platform/releases", {"action": "approve", "release_ids": ["0" * 32], "revisions": {"a": 1}}, "",
+         "revisions names 'a', which is none of release_ids"),
+        ("/api/keys", {"name": "a\nb", "scope": "read"}, "name", "text without control characters"),
+        ("/api/jobs", {"workflow": "echo", "parameters": {"message": "a"},
+                       "callbacks": [{"url": "https://a.example", "secret": SECRET, "b": 1}]}, "b", "no such name"),
+    ],
+)  # fmt: skip
+async def test_o6_mistakes_are_told_in_words_of_ours(
+    api: httpx.AsyncClient, path: str, body: dict[str, object], where: str, detail: str
+) -> None:
+    (said,) = problem(await api.post(path, json=body), 422, "request.invalid")["errors"]
+    assert said["where"].endswith(where)
+    assert detail in said["detail"]
+    for raw in ("after validation", "Value error", "pattern", "Extra inputs"):
+        assert raw not in said["detail"]
 
 
 async def test_o6_every_mistake_in_a_request_is_told(api: httpx.AsyncClient) -> None:

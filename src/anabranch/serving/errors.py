@@ -9,6 +9,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
 
 from anabranch.errors import AnabranchError, InputError, NotFound
+from anabranch.workflows.mistakes import reword
 
 __all__ = ["Translate", "raise_errors", "translate_framework", "translate_invalid"]
 
@@ -53,7 +54,9 @@ def translate_framework(error: Exception) -> AnabranchError:
 
 def _spell_mistakes(error: RequestValidationError) -> str:
     """What is wrong with the parameters of a request, each with its name."""
-    return "; ".join(f"{'.'.join(map(str, each['loc'][1:]))}: {each['msg']}" for each in error.errors()[:MAX_SHOWN])
+    return "; ".join(
+        f"{'.'.join(map(str, each['loc'][1:]))}: {reword(each['msg'])}" for each in error.errors()[:MAX_SHOWN]
+    )
 
 
 def translate_invalid(not_valid: Callable[[str], InputError]) -> dict[type[Exception], Translate]:

@@ -20,12 +20,25 @@ __all__ = [
     "nearest",
     "quote",
     "refuse",
+    "reword",
     "said_by_model",
     "show",
 ]
 
 MAX_MISTAKES = 100
 Path = tuple[str | int, ...]
+_PATTERN, _AFTER = "String should match pattern '", r" after validation(?=, not |$)"
+_FORMS = {
+    **dict.fromkeys((r"^[^\x00-\x1f]+$", r"^[^\x00-\x1f\x7f]+$"), "text without control characters"),
+    r"^[a-z][a-z0-9_-]{0,39}$": "1 to 40 lowercase letters, digits, hyphens or underscores, the first one a letter",
+    r"^[a-z][a-z0-9_]{0,39}$": "1 to 40 lowercase letters, digits or underscores, the first one a letter",
+    r"^[a-z_][a-z0-9_]{0,62}$": "1 to 63 lowercase letters, digits or underscores, the first one no digit",
+    r"^[a-z][a-z0-9_]*=[^\x00-\x1f\x7f]+$": "NAME=VALUE of a reference, without control characters",
+    r"^[0-9]{1,18}\.[0-9]{1,9}$": "the `next` of another page",
+    r"^[0-9]{1,18}(\.[0-9]{1,9}){2}$": "the `next` of another page",
+    **dict.fromkeys((r"^[0-9a-f]{64}$", r"^[0-9a-fA-F]{64}$"), "64 hexadecimal digits"),
+    r"^[\x20-\x7e]{1,128}$": "1 to 128 printable ASCII characters",
+}
 _MAX_LISTED_ERRORS = 10_000  # pydantic lists all of them or none, at a kilobyte and some microseconds each
 _MAX_COMPARED_WORDS = 500  # each comparison takes some microseconds
 
@@ -54,7 +67,18 @@ def refuse(message: str, hint: str = "", *at: str | int, of_value: bool = True) 
 
 def said_by_model(found: ErrorDetails) -> str:
     """What a pydantic model says of a value."""
-    return re.sub("^Input", "it", found["msg"].removeprefix("Value error, "))
+    return re.sub("^Input", "it", reword(found["msg"]))
+
+
+def reword(message: str) -> str:
+    """What pydantic says of a value, without the words of its own."""
+    message = message.removeprefix("Value error, ").removeprefix("Assertion failed, ")
+    if message.startswith(_PATTERN):
+        pattern = message.removeprefix(_PATTERN).removesuffix("'")
+        return f"Input should be {_FORMS.get(pattern, f'text of the form {pattern}')}"
+    # Of a secret, which has no type of its own, the length is said as that of a list.
+    message = re.sub(r"^Value (should have at \w+ \d+) items? after validation.*", r"Input \1 characters", message)
+    return "There is no such name" if message == "Extra inputs are not permitted" else re.sub(_AFTER, "", message)
 
 
 def list_errors(error: ValidationError) -> tuple[list[ErrorDetails], str]:

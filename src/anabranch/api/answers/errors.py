@@ -22,7 +22,7 @@ from anabranch.durations import spell_duration
 from anabranch.engine.ports import Refused, SessionGone
 from anabranch.errors import AnabranchError, Gone, InputError, Kind, NotFound, Unavailable
 from anabranch.workflows.inputs import InvalidParameters
-from anabranch.workflows.mistakes import list_errors, nearest
+from anabranch.workflows.mistakes import list_errors, nearest, reword
 
 __all__ = [
     "InvalidRequest",
@@ -191,9 +191,9 @@ def _list_parameters(request: Request) -> list[str]:
 
 
 def _detail_of(mistake: Mapping[str, Any], known: Sequence[str]) -> str:  # as pydantic has it
-    """What pydantic says of a mistake; of a name that the model does not have, which one may be meant."""
+    """A mistake in our words; of a name that the model does not have, which one may be meant."""
     if mistake["type"] != "extra_forbidden" or len(mistake["loc"]) != 1 or not known:
-        return str(mistake["msg"])
+        return reword(str(mistake["msg"]))
     hint = nearest(str(mistake["loc"][0]), known) or f"Known: {', '.join(known)}."
     return f"there is no such name. {hint}"
 

@@ -20,6 +20,7 @@ from anabranch.plugins.raster.request import NamedSource, RasterRequest
 from anabranch.plugins.raster.settings import RasterSettings
 from anabranch.sandbox.faults import Failure
 from anabranch.storage.tiers import Stat
+from anabranch.workflows.mistakes import reword
 
 __all__ = ["find_sources", "list_files", "name_items", "pack_batches"]
 
@@ -90,8 +91,9 @@ def _read_list(address: str, ctx: Context, most: int) -> Iterator[NamedSource]:
         try:
             yield NamedSource.model_validate_json(line)
         except ValidationError as error:
+            said = reword(error.errors(include_input=False)[0]["msg"])
             raise Permanent(
-                f"line {number} of the list does not name a raster: {error.errors(include_input=False)[0]['msg']}",
+                f"line {number} of the list does not name a raster: {said}",
                 code="raster.sources",
                 remedy='Write a line like {"source": "bronze://delivery/dem.tif"} for each file; item_id is optional.',
             ) from None

@@ -8,6 +8,7 @@ from pydantic import AwareDatetime, Field, ValidationError, field_validator, mod
 from anabranch.errors import Permanent
 from anabranch.plugins.stac.names import require_collection_id
 from anabranch.strict_model import StrictModel
+from anabranch.workflows.mistakes import reword
 
 __all__ = ["PublishRequest", "check_name", "check_request"]
 
@@ -54,7 +55,7 @@ def check_request(**given: object) -> PublishRequest:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"])) or "table"
-        raise _refuse(f"publish_table: {where}: {first['msg'].removeprefix('Value error, ')}") from None
+        raise _refuse(f"publish_table: {where}: {reword(first['msg'])}") from None
 
 
 def check_name(name: str) -> str:
