@@ -15,7 +15,11 @@ __all__ = ["LOCAL", "Code", "all_codes", "code_of", "find_code", "find_remedy", 
 
 # The status of an error that only commands and clients report.
 LOCAL = 0
-RESUBMIT = "Nobody decided in time; submit it again: `anabranch releases resubmit`."
+RELEASE_REMEDIES = {
+    "gate.timed_out": "Nobody decided in time; submit it again: `anabranch releases resubmit`.",
+    "job.cancelled": "Nothing, where it was revoked or replaced on purpose; else `anabranch releases resubmit`, over HTTP "
+    "`POST /api/platform/releases/{release_id}/resubmit`, submits its order again, which is reviewed again.",
+}
 
 
 class Code(NamedTuple):
@@ -203,7 +207,7 @@ CODES: tuple[Code, ...] = (
     Code("platform.not_found", Kind.NOT_FOUND, "There is no such platform.", "List them with `anabranch platforms list`, over HTTP `GET /api/platforms`."),
     Code("platform.options", Kind.INVALID, "The options of an order have inputs that the order or its release decides.", "Remove them; references, source, title and approval are fields of the order."),
     Code("platform.references", Kind.INVALID, "References of the platform are missing or unknown.", "Send the references that the platform declares."),
-    Code("platform.retired", Kind.CONFLICT, "The platform takes no more orders.", "The operator makes it take orders again with `anabranch platforms save`."),
+    Code("platform.retired", Kind.CONFLICT, "The platform is retired: it takes no more orders and jobs.", "The operator makes it take orders again with `anabranch platforms save`."),
     Code("platform.translator", Kind.NOT_FOUND, "The platform has no request shape of its own.", "Send the order to /api/platform/submit."),
     Code("platform.workflow", Kind.INVALID, "A workflow of the platform does not exist, or does not take what orders give.", "Name a workflow with the inputs `source`, `collection` and `item_id`."),
     Code("plugin.invalid", Kind.DEFINITION, "A plugin declares something that can't be used.", "Fix the plugin as the message says."),
@@ -374,9 +378,11 @@ def find_remedy(code: str, own: str | None) -> str:
 
 
 def with_remedy(error: Mapping[str, Any], *, of_release: bool = False) -> dict[str, Any]:  # a failure as it is stored
-    """A stored failure with what to do about it; the gate of a release is not signalled, but decided."""
+    """A stored failure with what to do about it; the gate of a release is not signalled, but decided, and its job
+    is submitted again by it."""
     code = str(error.get("code"))
-    remedy = RESUBMIT if of_release and code == "gate.timed_out" else find_remedy(code, error.get("remedy"))
+    remedy = RELEASE_REMEDIES.get(code) if of_release else None
+    remedy = remedy or find_remedy(code, error.get("remedy"))
     cause = {"cause": with_remedy(error["cause"])} if error.get("cause") else {}
     return {**error, **({"remedy": remedy} if remedy else {}), **cause}
 

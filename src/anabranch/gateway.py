@@ -177,12 +177,15 @@ class Gateway:
 
     async def submit(self, order: Order) -> Submitted:
         """Accept a job. The same workflow and parameters are the same job; the same key is the same answer (E15)."""
+        await self.releases.platforms.require_active(order.scope)
         submitted = await self._submitting().submit(order)
         self._start(submitted.rights)
         return submitted
 
     async def submit_batch(self, orders: Sequence[Order]) -> list[Submitted | AnabranchError]:
         """Accept many jobs in one commit; what is wrong with one hurts no other."""
+        for scope in {order.scope for order in orders}:
+            await self.releases.platforms.require_active(scope)
         answers = await self._submitting().submit_batch(orders)
         self._start([right for answer in answers if isinstance(answer, Submitted) for right in answer.rights])
         return answers

@@ -212,6 +212,47 @@ def test_s1_an_order_of_a_source_that_no_job_of_its_platform_may_read_is_refused
         assert partner.order(1, path="submit?dry_run=true", source=own).status_code == 200
 
 
+@pytest.mark.parametrize(
+    ("given", "where"),
+    [
+        ({"options": {"webhook_retry_count": 3}}, "body"),
+        ({"callback_retries": 3}, "body"),
+        ({"callback_url": "https://example.org/", "callback_timeout_seconds": "15"}, "body.callback_timeout_seconds"),
+        ({"callback_url": "https://example.org/", "callback_retries": True}, "body.callback_retries"),
+    ],
+)
+def test_o6_fields_of_a_callback_are_checked(
+    partner_of: Callable[..., Partner], given: Mapping[str, Any], where: str
+) -> None:
+    answer = partner_of("calls").order(1, path="submit?dry_run=true", **given)
+    assert read(answer) == (422, "request.invalid")
+    assert [one["where"] for one in answer.json()["errors"]] == [where]
+
+
+def test_p8_keys_of_a_retired_platform_start_no_jobs(partner_of: Callable[..., Partner]) -> None:
+    partner = partner_of("closed")
+    assert partner.api.delete("/api/platforms/closed", headers=partner.admin).is_success
+    assert read(partner.post("/api/jobs/submit/echo", {"message": "a"})) == (409, "platform.retired")
+    assert read(partner.order(1)) == (409, "platform.retired")
+    lines = '{"workflow": "echo", "parameters": {"message": "a"}}\n'
+    bulk = partner.api.post(
+        "/api/jobs/bulk", content=lines, headers={**partner.key, "Content-Type": "application/x-ndjson"}
+    )
+    assert "platform.retired" in bulk.text
+    assert partner.get("/api/jobs").json()["items"] == []
+    assert partner.save().status_code == 200
+    assert partner.post("/api/jobs/submit/echo", {"message": "a"}).status_code == 202
+
+
+def test_p6_a_cancelled_release_is_not_told_to_be_submitted_as_a_job(partner_of: Callable[..., Partner]) -> None:
+    partner = partner_of("stopped")
+    made = partner.order(1).json()
+    assert partner.post(f"/api/jobs/{made['job_id']}/cancel", {}).is_success
+    error = partner.get(f"/api/platform/status/{made['release_id']}").json()["error"]
+    assert error["code"] == "job.cancelled"
+    assert "releases resubmit" in error["remedy"]
+
+
 def resolve(parameter: Mapping[str, Any]) -> Mapping[str, Any]:  # of the OpenAPI document
     name = str(parameter.get("$ref", "")).rpartition("/")[2]
     return DOCUMENT["components"]["parameters"][name] if name else parameter

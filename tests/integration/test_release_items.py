@@ -90,9 +90,19 @@ async def test_p5_a_rollback_shows_all_items_of_the_revision_before_and_no_other
     back = await releases.roll_back(made.release_id, None, BEN)
     assert shown(catalog_url) == {"a": 2, "b": 2}
     assert (back["number"], back["shown_revision"]) == (4, 2)
-    await releases.roll_back(made.release_id, None, BEN)
-    assert shown(catalog_url) == {"c": 3, "d": 3}
+    with pytest.raises(Conflict) as repeated:
+        await releases.roll_back(made.release_id, None, BEN, expected=3)
+    assert repeated.value.code == "publication.moved"
+    await releases.roll_back(made.release_id, None, BEN, expected=4)
+    assert shown(catalog_url) == {"a": 1, "b": 1, "c": 1}
+    with pytest.raises(NotFound, match="no earlier revision"):
+        await releases.roll_back(made.release_id, None, BEN)
 
+    await releases.roll_back(made.release_id, None, BEN, revision=3)
+    assert shown(catalog_url) == {"c": 3, "d": 3}
+    for absent in (3, 9):
+        with pytest.raises(NotFound, match=f"no published revision {absent}"):
+            await releases.roll_back(made.release_id, None, BEN, revision=absent)
     await releases.roll_back(made.release_id, None, BEN)
     await releases.roll_back(made.release_id, 1, BEN)
     assert shown(catalog_url) == {"a": 1, "b": 1, "c": 1}

@@ -87,7 +87,7 @@ COMMANDS: dict[str, str | tuple[str, str]] = {
         "List the endpoints, the newest first, without their secrets.",
     ),
     "webhooks add": ("platform.webhooks:add", "Add an endpoint and print its secret; it is shown only once."),
-    "webhooks change": ("platform.webhooks:change", "Change an endpoint, or activate one that is disabled."),
+    "webhooks change": ("platform.webhooks:change", "Change what is given of an endpoint; the rest stays."),
     "webhooks remove": ("platform.webhooks:remove", "Remove an endpoint with its deliveries and their log."),
     "webhooks rotate": (
         "platform.webhooks:rotate",

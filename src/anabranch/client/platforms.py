@@ -128,9 +128,19 @@ class Platforms(Requests):
         """Take back the approval of a release: readers no longer see it."""
         return self._send(Release, "POST", release_path(release_id, "revoke"), {"reason": reason})
 
-    def rollback(self, release_id: str, reason: str, *, number: int | None = None) -> Release:
-        """Show an earlier revision of a release: the one before, or that of a publication of its first item."""
-        body = {"reason": reason, "number": number}
+    def rollback(
+        self,
+        release_id: str,
+        reason: str,
+        *,
+        number: int | None = None,
+        revision: int | None = None,
+        expected: int | None = None,
+    ) -> Release:
+        """Show another revision of a release: the one below, one by its number, or that of a publication of its first
+        item. Conflict if it shows another number than `expected`.
+        """
+        body = {"reason": reason, "number": number, "revision": revision, "expected": expected}
         return self._send(Release, "POST", release_path(release_id, "rollback"), body)
 
     def clear(self, release_id: str, clearance: str, reason: str | None = None) -> Release:
@@ -260,9 +270,19 @@ class AsyncPlatforms(AsyncRequests):
         """Take back the approval of a release: readers no longer see it."""
         return await self._send(Release, "POST", release_path(release_id, "revoke"), {"reason": reason})
 
-    async def rollback(self, release_id: str, reason: str, *, number: int | None = None) -> Release:
-        """Show an earlier revision of a release: the one before, or that of a publication of its first item."""
-        body = {"reason": reason, "number": number}
+    async def rollback(
+        self,
+        release_id: str,
+        reason: str,
+        *,
+        number: int | None = None,
+        revision: int | None = None,
+        expected: int | None = None,
+    ) -> Release:
+        """Show another revision of a release: the one below, one by its number, or that of a publication of its first
+        item. Conflict if it shows another number than `expected`.
+        """
+        body = {"reason": reason, "number": number, "revision": revision, "expected": expected}
         return await self._send(Release, "POST", release_path(release_id, "rollback"), body)
 
     async def clear(self, release_id: str, clearance: str, reason: str | None = None) -> Release:

@@ -63,8 +63,9 @@ class PlatformOrder(StrictModel):
 
     @model_validator(mode="after")
     def _check_callback(self) -> Self:
-        if self.callback_secret and not self.callback_url:
-            raise ValueError("callback_secret needs callback_url")
+        given = [name for name in sorted(self.model_fields_set) if name.startswith("callback_")]
+        if given and not self.callback_url and any(getattr(self, name) is not None for name in given):
+            raise ValueError(f"{', '.join(given)} needs callback_url")
         return self
 
     @property

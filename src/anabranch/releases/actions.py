@@ -153,17 +153,31 @@ class ReleaseActions:
             raise Conflict("release.not_approved", said)
         return found
 
-    async def roll_back(self, release_id: str, number: int | None, by: ActionBy) -> ReleaseRow:
-        """Show an earlier revision of a release in all of its items, by default the one that was shown before (P5).
+    async def roll_back(
+        self,
+        release_id: str,
+        number: int | None,
+        by: ActionBy,
+        *,
+        revision: int | None = None,
+        expected: int | None = None,
+    ) -> ReleaseRow:
+        """Show an earlier revision of a release in all of its items, by default the newest below the one that is shown
+        (P5).
 
         `number` names a publication of its first item. A Conflict if another has acted since what was shown when it
-        was asked for.
+        was asked for, or since the number that is `expected`.
         """
         reason = _require_reason(by)
         await self.find("release_id", release_id, by.platform_filter)
-        planned = await self.platforms.plan_rollback(by.platform_filter, release_id, number)
+        planned = await self.platforms.plan_rollback(by.platform_filter, release_id, number, revision)
+        # After the plan, which is refused if another acts since: the number is that of the plan.
+        shown = (await self.find("release_id", release_id, by.platform_filter))["number"]
+        if expected not in (None, shown):
+            raise Conflict("publication.moved", f"release {release_id} shows number {shown} by now, not {expected}")
         if not planned:
-            raise NotFound("publication.not_found", f"release {release_id} has shown no other revision")
+            what = "no earlier revision" if revision is None else f"no published revision {revision}"
+            raise NotFound("publication.not_found", f"release {release_id} has {what} than the one that is shown")
         for one in planned:
             if one["source"]:
                 await self._items.require_versions(str(one["source"]))

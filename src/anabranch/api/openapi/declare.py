@@ -46,7 +46,7 @@ COMMON_CODES = (
 JOB_CODES = ("job.not_found", "job.ambiguous", "job.purged")  # of a path with a job's id
 SUBMIT_CODES = (
     *("workflow.not_found", "job.parameters", "node.count", "idempotency.key", "idempotency.conflict", "quota.jobs"),
-    "storage.not_readable",
+    *("storage.not_readable", "platform.retired"),
 )
 BODY_CODES = ("request.json", "request.media_type", "request.too_large")
 REFERENCE = "#/components/schemas/{model}"

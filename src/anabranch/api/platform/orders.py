@@ -38,7 +38,7 @@ router = APIRouter(prefix="/api", tags=["platform"])
 ORDER_CODES = (
     *BODY_CODES,
     *SUBMIT_CODES,
-    *("platform.not_found", "platform.references", "platform.data_type", "platform.no_gate", "platform.retired"),
+    *("platform.not_found", "platform.references", "platform.data_type", "platform.no_gate"),
     *(
         "platform.full",
         "asset.deleted",

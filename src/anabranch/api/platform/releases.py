@@ -136,7 +136,13 @@ async def revoke_release(target: CurrentRelease, given: JsonBody) -> Release:
 async def roll_back_release(target: CurrentRelease, given: JsonBody) -> Release:
     """Show an earlier revision of a release in all of its items, with a reason; each gets a number of its own."""
     wanted = check_body(RollbackReleaseRequest, given)
-    found = await target.gateway.releases.roll_back(target.release_id, wanted.number, target.by(wanted.reason))
+    found = await target.gateway.releases.roll_back(
+        target.release_id,
+        wanted.number,
+        target.by(wanted.reason),
+        revision=wanted.revision,
+        expected=wanted.expected,
+    )
     return build_release(found)
 
 

@@ -81,15 +81,37 @@ class ReasonRequest(StrictModel):
 class DecisionRequest(ReasonRequest):
     """Why it is decided so, and on which revision."""
 
-    revision: int | None = Field(None, ge=1, lt=2**31, description="The one that was reviewed; without it, the newest.")
+    revision: int | None = Field(
+        None, ge=1, lt=2**31, strict=True, description="The one that was reviewed; without it, the newest."
+    )
 
 
 class RollbackReleaseRequest(ReasonRequest):
     """What to show again."""
 
     number: int | None = Field(
-        None, ge=1, lt=2**31, description="Of a publication of its first item; without it, the revision before."
+        None,
+        ge=1,
+        lt=2**31,
+        strict=True,
+        description="Of a publication of its first item; without it, the newest revision below the one that is shown.",
     )
+    revision: int | None = Field(
+        None, ge=1, lt=2**31, strict=True, description="The one to show, in place of a `number`; also a later one."
+    )
+    expected: int | None = Field(
+        None,
+        ge=1,
+        lt=2**31,
+        strict=True,
+        description="The `number` that the release shows now: a request that is repeated is refused.",
+    )
+
+    @model_validator(mode="after")
+    def _name_one(self) -> Self:
+        if self.number is not None and self.revision is not None:
+            raise ValueError("number and revision name what to show: give one of them")
+        return self
 
 
 class ClearanceRequest(ReasonRequest):
@@ -103,7 +125,7 @@ class BatchRequest(ReasonRequest):
 
     action: Literal["approve", "reject", "revoke"]
     release_ids: list[Hash] = Field(min_length=1, max_length=MAX_BATCH)
-    revisions: dict[str, Annotated[int, Field(ge=1, lt=2**31)]] = Field(
+    revisions: dict[str, Annotated[int, Field(ge=1, lt=2**31, strict=True)]] = Field(
         default_factory=dict,
         max_length=MAX_BATCH,
         description="Of releases, by id: the revision that was reviewed; without it, the newest.",
@@ -148,7 +170,7 @@ class PlatformRequest(StrictModel):
     workflows: dict[DataType, Line] = Field(min_length=1)
     approval: Literal["none", "one_approver", "other_approver"] = "one_approver"
     callback_hosts: list[CallbackHost] = Field(default_factory=list, max_length=50)
-    max_unresolved: int | None = Field(None, ge=1, lt=2**31)
+    max_unresolved: int | None = Field(None, ge=1, lt=2**31, strict=True)
     sources: list[Annotated[str, Field(max_length=1_100), AfterValidator(_read_folder)]] | None = Field(
         None,
         max_length=100,

@@ -122,13 +122,20 @@ def rollback(
     release: ReleaseName,
     reason: Reason,
     number: Annotated[
-        int | None, typer.Option(help="The number of a publication of its first item; without it, the revision before.")
+        int | None,
+        typer.Option(help="The number of a publication of its first item; without it, the newest revision below."),
+    ] = None,
+    revision: Annotated[int | None, typer.Option(help="The revision to show, in place of a number.")] = None,
+    expected: Annotated[
+        int | None, typer.Option(help="The number that it shows now; refused if it shows another by then.")
     ] = None,
     json: Json = False,
 ) -> None:
     """Show an earlier revision of a release."""
     with connect() as client:
-        _print(client.platform.rollback(release, reason, number=number), json=json)
+        _print(
+            client.platform.rollback(release, reason, number=number, revision=revision, expected=expected), json=json
+        )
 
 
 def clear(

@@ -21,7 +21,10 @@ Secret = Annotated[
         description="What signs the messages: base64 after `whsec_`, or any text.",
     ),
 ]
-Timeout = Annotated[int, Field(ge=1, le=MAX_TIMEOUT_SECONDS, description="The deadline of a call, in seconds.")]
+Timeout = Annotated[
+    int, Field(ge=1, le=MAX_TIMEOUT_SECONDS, strict=True, description="The deadline of a call, in seconds.")
+]
 Retries = Annotated[
-    int, Field(ge=0, le=MAX_RETRIES, description="How many calls follow one that failed, over about a day.")
+    int,
+    Field(ge=0, le=MAX_RETRIES, strict=True, description="How many calls follow one that failed, over about a day."),
 ]

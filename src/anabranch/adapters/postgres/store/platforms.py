@@ -18,7 +18,7 @@ from anabranch.contract.answer import read
 from anabranch.contract.platform import AuditEntry, Platform, WorkOrder
 from anabranch.engine.model import RightId
 from anabranch.engine.ports import TakenRight
-from anabranch.errors import NotFound
+from anabranch.errors import Conflict, NotFound
 from anabranch.platform.action_by import ALL_PLATFORMS, ActionBy
 
 __all__ = ["PostgresPlatforms", "ReleaseRow", "SubmittedRelease", "revoke", "set_correlation_id"]
@@ -75,6 +75,12 @@ class PostgresPlatforms:
         if name != DEFAULT_PLATFORM:
             await self.find(ALL_PLATFORMS, name)
 
+    async def require_active(self, name: str) -> None:
+        """Conflict where a platform is retired; one that only has keys is not."""
+        found = [] if name == DEFAULT_PLATFORM else await self.platforms(ALL_PLATFORMS, name)
+        if found and found[0].retired:
+            raise Conflict("platform.retired", f"platform {name} is retired: no jobs are submitted for it")
+
     async def save_platform(self, name: str, given: Mapping[str, Json] | None, by: ActionBy) -> bool:
         """Make, change or (with nothing given) retire a platform; False where that can't be."""
         text = None if given is None else encode(dict(given))
@@ -106,10 +112,10 @@ class PostgresPlatforms:
         return bool(row["clear_release"])
 
     async def plan_rollback(
-        self, platform_filter: str, release_id: str, number: int | None
+        self, platform_filter: str, release_id: str, number: int | None, revision: int | None
     ) -> list[Mapping[str, Any]]:  # rows of app.plan_rollback
         """What a rollback of a release would do, by item; nothing where there is no such revision."""
-        return [*await self._database.call("plan_rollback", platform_filter, release_id, number)]
+        return [*await self._database.call("plan_rollback", platform_filter, release_id, number, revision)]
 
     async def delete_asset(self, asset_id: str, deleted: bool, by: ActionBy) -> str:
         """Mark an asset as deleted, or restore it: a verdict."""

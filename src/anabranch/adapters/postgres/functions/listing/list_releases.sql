@@ -1,6 +1,7 @@
--- Releases that are visible, the newest first: of an asset, a status or references, or those that wait for a review. Those that
--- failed are no `pending_review`: nobody can decide them. A page costs what it shows: references and statuses that fit few releases begin with those; ones that fit many are met soon on the
--- way down the numbers. Every call has a plan for its arguments, because those that are absent are no part of it.
+-- Releases that are visible, the newest first: of an asset, a status or references, or those that wait for a review. Those
+-- that failed are no `pending_review`: nobody can decide them. A page costs what it shows: references and statuses that fit
+-- few releases begin with those; ones that fit many are met soon on the way down the numbers. Every call has a plan for its
+-- arguments, because those that are absent are no part of it.
 create function app.list_releases(
     _platform text, _wanted jsonb, _before bigint, _limit integer
 ) returns table (release jsonb) language plpgsql stable

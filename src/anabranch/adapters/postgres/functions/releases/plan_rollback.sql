@@ -1,8 +1,9 @@
--- What a rollback of a release does, by item (P5): each shows what it showed last with an earlier revision, and those that this
--- revision did not have are withdrawn. The revision is the one that was shown before, or that of a publication of the release's
--- first item, as app.shown_publication shows its number: that item shows this very publication. expected: the number that
--- each has now. No row where there is no such revision; what else is against it is refused when it is done.
-create function app.plan_rollback(_platform text, _release_id text, _number integer)
+-- What a rollback of a release does, by item (P5): each shows what it showed last with an earlier revision, and those that
+-- this revision did not have are withdrawn. The revision is the newest below the one that is shown, of those that can be shown
+-- whole if there are some; so a second rollback goes further back. Or it is _to, or that of a publication of the release's
+-- first item, as app.shown_publication shows its number: that item shows this very publication. expected: the number that each
+-- has now. No row where there is no such revision; what else is against it is refused when it is done.
+create function app.plan_rollback(_platform text, _release_id text, _number integer, _to integer default null)
 returns table (key text, action app.publication_action, number integer, expected integer, source uuid)
 language plpgsql stable as $$
 declare
@@ -18,14 +19,21 @@ begin
       join app.published_revisions r on r.publication = p.source
       join app.releases x on x.release_id = _release_id
      order by p.action = 'withdraw', k.key = x.collection || '/' || x.item_id desc, k.number desc, k.key limit 1;
-    if _number is null then
+    if _to is not null then
+        select r.revision into _revision
+          from app.published_revisions r where r.release_id = _release_id and r.revision = _to limit 1;
+    elsif _number is null then
         select n.revision into _revision
-          from (select distinct on (p.key) r.revision, p.at, p.number
+          from (select distinct on (p.key, r.revision) r.revision,
+                       (p.source = k.current or exists (
+                            select from app.former_publications f where f.publication = p.source))
+                       and not app.is_revoked(p.source) as available
                   from app.release_keys(_release_id) i
-                  join app.publications p on p.kind = 'item' and p.key = i.key and p.action <> 'withdraw'
-                  join app.published_revisions r on r.publication = p.source and r.revision <> _first.revision
-                 order by p.key, p.number desc) n
-         order by n.at desc, n.number desc, n.revision desc limit 1;
+                  join app.publication_keys k on k.kind = 'item' and k.key = i.key
+                  join app.publications p on p.kind = k.kind and p.key = k.key and p.action <> 'withdraw'
+                  join app.published_revisions r on r.publication = p.source and r.revision < _first.revision
+                 order by p.key, r.revision, p.number desc) n
+         group by n.revision order by bool_and(n.available) desc, n.revision desc limit 1;
     else
         select s.source into _source from app.find_source('item', _first.key, 'rollback', _number) s;
         select r.revision into _revision from app.published_revisions r where r.publication = _source;
