@@ -25,6 +25,7 @@ from tests.support.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.postgres
 
+PROCESS = "process_vector"
 BONN, COLOGNE, KIEL = Point(7.1, 50.7), Point(6.96, 50.94), Point(10.1, 54.3)
 
 
@@ -121,6 +122,20 @@ async def test_v3_new_content_replaces_the_layer_and_the_old_one_can_be_brought_
     write_layer(bronze / "other.fgb", [KIEL, COLOGNE], name=["Kiel", "Köln"])
     result_of(await publish(stack, "other.fgb", table="towns"))
     assert sorted(names(catalog_url, "towns")) == ["Kiel", "Köln"]
+
+
+async def test_v3_new_content_for_an_item_keeps_the_name_of_its_layer(
+    stack: Stack, bronze: Path, catalog_url: str
+) -> None:
+    write_layer(bronze / "towns.geojson", [BONN], name=["Bonn"])
+    result_of(await publish(stack, "towns.geojson", table="cities", item_id="places"))
+    write_layer(bronze / "other.fgb", [KIEL], name=["Kiel"])
+    result = result_of(await publish(stack, "other.fgb", item_id="places"))
+    assert (result["items"], result["outputs"][0]["href"]) == ([{"collection": PROCESS, "id": "places"}], "geo.cities")
+    assert names(catalog_url, "cities") == ["Kiel"]
+    result_of(await publish(stack, "other.fgb", item_id="places", table="chosen"))
+    assert names(catalog_url, "chosen") == ["Kiel"]
+    assert rows(catalog_url, "select name from app.layers") == [{"name": "chosen"}]
 
 
 async def test_v3_rows_are_added_in_one_commit_or_refused_with_nothing_written(

@@ -29,6 +29,7 @@ from anabranch.plugins.vector.settings import VectorSettings
 from anabranch.plugins.vector.tables.chunk_copier import ChunkCopier
 from anabranch.plugins.vector.tables.load import (
     copy_chunk,
+    find_item_layer,
     find_last_gid,
     find_layer,
     find_published,
@@ -51,7 +52,7 @@ def preflight(params: VectorRequest, ctx: Context) -> Plan:
     found = ctx.storage.stat(params.source)
     name = PurePosixPath(found.key).name
     _check_size(name, found.size, ctx.settings(VectorSettings).vector_max_mb)
-    table = params.table or name_base(name)
+    table = params.table or _find_layer_name(params, ctx) or name_base(name)
     shown = find_layer(ctx, table) if params.mode == "append" else None
     _require_layer(params, table, shown)
     require_own_item(ctx, params.collection, params.item_id or table)
@@ -65,6 +66,11 @@ def preflight(params: VectorRequest, ctx: Context) -> Plan:
         last_gid=find_last_gid(ctx, table) if shown else 0,
         warnings=() if params.datetime or shown else (NO_TIME,),
     )
+
+
+def _find_layer_name(params: VectorRequest, ctx: Context) -> str | None:
+    """The name of the layer that the item shows: its views are what readers use."""
+    return find_item_layer(ctx, params.collection, params.item_id) if params.item_id else None
 
 
 def _check_size(name: str, size: int, most_mb: int) -> None:

@@ -18,6 +18,7 @@ from anabranch.plugins.vector.tables.statements import name_in, run, text
 
 __all__ = [
     "copy_chunk",
+    "find_item_layer",
     "find_last_gid",
     "find_layer",
     "find_published",
@@ -47,6 +48,13 @@ def find_published(ctx: Context, name: str) -> PublishedLayer | None:
     document, files = found.pop("document"), found.pop("files")
     found["columns"] = [{**column, "source": column["name"]} for column in found["columns"]]
     return PublishedLayer.model_validate({"shown": found, "document": document, "files": files})
+
+
+def find_item_layer(ctx: Context, collection: str, item: str) -> str | None:
+    """The name of the layer that an item shows, if it shows one."""
+    with ctx.catalog() as connection:
+        found = run(connection, "find_item_layer", collection=collection, item=item)
+    return found[0][0] if found else None
 
 
 def find_last_gid(ctx: Context, layer: str) -> int:

@@ -3,6 +3,9 @@
 -- name: find_layer
 select * from app.find_layer(%(name)s, %(job_id)s)
 
+-- name: find_item_layer
+select document -> 'properties' ->> 'anabranch:layer' from app.find_shown(%(collection)s, array[%(item)s])
+
 -- name: find_last_gid
 select coalesce(max(gid), 0) from geo.{layer}
 
