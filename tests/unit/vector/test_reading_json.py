@@ -6,6 +6,7 @@ from datetime import UTC, date, datetime, time
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -152,8 +153,8 @@ def read_values(layers: Open, path: Path, values: Sequence[object], suffix: str)
         ([1.1, "x", 2**60 + 1, True, None], ["1.1", "x", str(2**60 + 1), "true", None]),
         ([True, 5], ["true", "5"]),
         ([False, 5.5], ["false", "5.5"]),
-        ([2**63 - 1, -(2**63) + 1], [2**63 - 1, -(2**63) + 1]),
-        ([-(2**63), 1], [str(-(2**63)), "1"]),
+        ([2**63 - 1, -(2**63)], [2**63 - 1, -(2**63)]),
+        ([-(2**63) - 1, 1], [str(-(2**63) - 1), "1"]),
         ([2**64, 1], [str(2**64), "1"]),
         ([10**30 + 1, 0.5], [str(10**30 + 1), "0.5"]),
         ([2**60 + 1, 0.5], [str(2**60 + 1), "0.5"]),
@@ -184,6 +185,41 @@ def test_v1_values_come_back_exactly(
     assert read_values(layers, tmp_path / "a", values, suffix) == read
 
 
+@pytest.mark.parametrize("suffix", [".geojson", ".geojsonl", ".topojson"])
+@pytest.mark.parametrize(
+    ("values", "read"),
+    [
+        (["12345678901234567.89", "0.01", "null"], ["12345678901234567.89", "0.01", None]),
+        (["1234567890.123456789012", "2.5", "7"], ["1234567890.123456789012", "2.5", "7"]),
+        (["9007199254740993.0"], ["9007199254740993.0"]),
+        (["1234567890123456789e-3"], ["1234567890123456789e-3"]),
+        (["-0.1000000000000000055"], ["-0.1000000000000000055"]),
+        (["9007199254740992.0", "0.30000000000000004"], [2.0**53, 0.1 + 0.2]),
+        (["1.1000000000000000", "5"], [1.1, 5.0]),
+    ],
+)
+def test_v1_decimals_that_floating_point_would_round_are_text(
+    layers: Open, tmp_path: Path, suffix: str, values: list[str], read: list[object]
+) -> None:
+    found = [f'"properties": {{"v" : {value}}}' for value in values]
+    geometry = '"type": "Point", "coordinates": [1.1234567890123456789, 2]'
+    features = [f'{{"type": "Feature", "geometry": {{{geometry}}}, {each}}}' for each in found]
+    members = ", ".join(f"{{{geometry}, {each}}}" for each in found)
+    path = tmp_path / f"a{suffix}"
+    path.write_text({
+        ".geojson": f'{{"type": "FeatureCollection", "features": [{", ".join(features)}]}}',
+        ".geojsonl": "\n".join(features),
+        ".topojson": '{"type": "Topology", "arcs": [], "objects": {"a": {"type": "GeometryCollection", '
+        f'"geometries": [{members}]}}}}}}',
+    }[suffix])  # fmt: skip
+    (layer,) = layers(path)
+    assert [row["v"] for row in read_all(layer, 2).attributes] == read
+    table = tmp_path / "a.csv"
+    table.write_text("v,lon,lat\n" + "".join(f"{value.replace('null', '')},1,2\n" for value in values))
+    is_text = pa.types.is_string(layers(table)[0].schema.field("v").type)
+    assert is_text == isinstance(read[0], str), "as in CSV"
+
+
 @given(st.lists(json_values | st.floats(allow_nan=False, allow_infinity=False) | times, min_size=1, max_size=6))
 def test_v1_any_values_come_back_exactly(tmp_path_factory: pytest.TempPathFactory, values: list[object]) -> None:
     folder = tmp_path_factory.mktemp("values")
@@ -211,6 +247,7 @@ def show(found: Any, value: object) -> object:
         ([5, 5], {}, {"id": [5, 5]}),
         ([5, None], {}, {"id": [5, None]}),
         ([-1, 2], {}, {"id": [-1, 2]}),
+        ([-(2**63), 2**63 - 1], {}, {"id": [-(2**63), 2**63 - 1]}),
         (["a", "b"], {}, {"id": ["a", "b"]}),
         (["a", None], {}, {"id": ["a", None]}),
         (["a", 1], {}, {"id": ["a", "1"]}),

@@ -2,15 +2,15 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import Decimal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from anabranch.plugins.vector.reading.exact.decimals import MANY_DIGITS, is_exact
+
 __all__ = ["DAY", "TIME", "ZONE", "ColumnKind", "TypeFinder"]
 
 DAY, TIME = "[0-9]{4}-[0-9]{2}-[0-9]{2}", r"[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?"
-_MANY_DIGITS = r"[1-9](\.?[0-9]){15,}"  # floating point holds any number of 15
 ZONE = "(Z|[+-][0-9]{2}:?[0-9]{2})"
 
 
@@ -44,16 +44,10 @@ class ColumnKind:
         if not pa.types.is_floating(self.type):
             return True
         plain = pc.replace_substring(text, ",", ".") if self.commas else text
-        long = plain.filter(pc.match_substring_regex(plain, _MANY_DIGITS))
-        # Almost all are equal to the shortest text of their values; Decimal looks at the others.
+        long = plain.filter(pc.match_substring_regex(plain, MANY_DIGITS))
+        # Almost all are equal to the shortest text of their values.
         rest = long.filter(pc.not_equal(pc.cast(pc.cast(long, self.type), pa.string()), long))
-        return all(_is_written(each) for each in rest.to_pylist())
-
-
-def _is_written(text: str) -> bool:
-    """Whether a number of floating point is written so: as short as possible, or with 16 or 17 digits."""
-    number, exact = float(text), Decimal(text)
-    return any(Decimal(written) == exact for written in (repr(number), f"{number:.15e}", f"{number:.16e}"))
+        return all(is_exact(each) for each in rest.to_pylist())
 
 
 TEXT = ColumnKind(pa.string(), "")

@@ -17,6 +17,7 @@ import pyarrow as pa
 from anabranch.plugins.vector.models import Notes
 from anabranch.plugins.vector.reading.csv.types import DAY, TIME, ZONE
 from anabranch.plugins.vector.reading.exact.columns import TakeRows
+from anabranch.plugins.vector.reading.exact.decimals import WrittenNumber
 
 if TYPE_CHECKING:
     from anabranch.plugins.vector.models import Rows
@@ -162,7 +163,7 @@ class PropertyFacts:
         self._id_lacks = self._id_lacks or (given is not None and other is None)
         if isinstance(given, int):
             self._ids_rise = self._ids_rise and given > self._last_id
-            self._ids_fit = self._ids_fit and -LONG < given < LONG
+            self._ids_fit = self._ids_fit and -LONG <= given < LONG
             self._last_id = given
 
     def _add_text(self, name: str, text: str) -> None:
@@ -172,7 +173,7 @@ class PropertyFacts:
             self._rounded.add(name)
 
     def _add_long(self, name: str, value: int) -> None:
-        if abs(value) >= LONG:
+        if not -LONG <= value < LONG:
             self._long.add(name)
         if abs(value) > 10**300 or int(float(value)) != value:
             self._inexact.add(name)
@@ -222,4 +223,6 @@ def _convert(values: list[Any], kind: pa.DataType) -> pa.Array:
 
 
 def _as_text(value: object) -> str:
+    if isinstance(value, WrittenNumber):
+        return value.text
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -12,6 +12,7 @@ from pydantic_core import from_json
 
 from anabranch.errors import Permanent
 from anabranch.garbage_collection import without_collector
+from anabranch.plugins.vector.reading.exact.decimals import has_inexact, parse_exactly
 from anabranch.plugins.vector.reading.json.blocks import Block, follows_features, locate, read_blocks
 from anabranch.plugins.vector.reading.json.columns import Feature, PropertyFacts
 from anabranch.plugins.vector.settings import VectorSettings
@@ -329,9 +330,10 @@ def _is_null(geometry: object) -> bool:
 def _parse(text: bytes) -> tuple[object, str, int]:
     """A value; or what is wrong with its text, and the offset of the place."""
     try:
-        return from_json(text, allow_inf_nan=False), "", 0
+        value = from_json(text, allow_inf_nan=False)
     except ValueError as error:
         return None, *_split_error(str(error), text)
+    return parse_exactly(text) if has_inexact(text) else value, "", 0
 
 
 def _split_error(message: str, text: bytes) -> tuple[str, int]:
