@@ -112,6 +112,7 @@ def test_cut_off_parts_are_refused(refuse: Refuse, tmp_path: Path, part: str, wo
         ("UTF-8", "", {}, ("utf-8", "bytes")),
         ("UTF-8", "nonsense", {}, ("utf-8", "bytes")),
         ("CP1252", "UTF-8", {}, ("cp1252", "bytes")),
+        ("latin-1", "", {}, ("iso8859-1", "bytes")),
         ("CP1251", "", {"encoding": "cp1251"}, ("cp1251", "caller")),
         ("CP1251", "1251", {}, ("cp1251", "cpg file")),
     ],
@@ -119,7 +120,7 @@ def test_cut_off_parts_are_refused(refuse: Refuse, tmp_path: Path, part: str, wo
 def test_the_encoding_of_a_table_is_found(
     layers: Open, tmp_path: Path, encoding: str, cpg: str, options: dict[str, str], found: tuple[str, str]
 ) -> None:
-    name = "Жук" if "1251" in encoding else "Zürich"
+    name = {"CP1251": "Жук", "latin-1": "\x81b"}.get(encoding, "Zürich")
     zip_shapefile(tmp_path / "a.zip", text_frame("ABCDEFGH", "plain"), leave_out=(".cpg",))
     with zipfile.ZipFile(tmp_path / "a.zip") as archive:
         members = {each: archive.read(each) for each in archive.namelist()}
@@ -129,6 +130,11 @@ def test_the_encoding_of_a_table_is_found(
     (layer,) = layers(make_zip(tmp_path / "b.zip", members), **options)
     assert [row["name"] for row in read_all(layer).attributes] == [name, "plain"]
     assert (layer.detected["encoding"], layer.detected["encoding found by"]) == found
+    said = " ".join(layer.warnings)
+    guessed = found in (("cp1252", "bytes"), ("iso8859-1", "bytes"))
+    assert guessed == (f"{found[0]} was guessed" in said) == ("set `encoding`" in said)
+    assert ("control characters" in said) == (encoding == "latin-1")
+    assert ("The .cpg file of the layer a says utf-8" in said) == (cpg == "UTF-8")
 
 
 def test_one_other_file_in_an_archive_is_read(layers: Open, refuse: Refuse, tmp_path: Path) -> None:

@@ -46,6 +46,16 @@ def test_encoding_and_delimiter_are_detected(
     assert (content.attributes, content.shapes) == ([{"name": "Zürich"}], ["POINT (11.25 48.5)"])
     assert (layer.detected["encoding"], layer.detected["delimiter"]) == detected
     assert (layer.crs, layer.crs_found, layer.features) == ("OGC:CRS84", "columns", 1)
+    assert [line[:58] for line in layer.warnings] == ["The texts of the layer a are not in UTF-8, and cp1252 was "] * (
+        detected[0] == "cp1252"
+    )
+    assert not layers(tmp_path / "a.csv", encoding=encoding)[0].warnings
+
+
+def test_an_encoding_that_gives_control_characters_is_almost_certainly_wrong(layers: Open, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(b"lat,lon,name\n48.5,11.25,Z\x81rich\n")
+    ((warning,),) = [layer.warnings for layer in layers(tmp_path / "a.csv")]
+    assert "iso8859-1 was guessed. This is almost certainly wrong: control characters come out." in warning
 
 
 @pytest.mark.parametrize(

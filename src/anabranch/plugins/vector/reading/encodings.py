@@ -6,11 +6,12 @@ from pathlib import Path
 from anabranch.errors import Permanent
 from anabranch.redaction import show_text
 
-__all__ = ["check_encoding", "detect_encoding", "gdal_name"]
+__all__ = ["check_encoding", "detect_encoding", "gdal_name", "warn_of_guess"]
 
 PIECE_BYTES = 2**20
 SPECIAL = frozenset({"idna", "punycode", "undefined", "unicode_escape", "raw_unicode_escape"})  # not of files
 UNDEFINED_IN_CP1252 = frozenset(b"\x81\x8d\x8f\x90\x9d")
+GUESS, GUESS_OF_ANY_BYTE = "cp1252", "iso8859-1"
 # A field of a fixed width may cut a character in two: so few of them don't speak against UTF-8.
 MAX_BROKEN_SHARE = 0.05
 _BOMS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
@@ -53,7 +54,16 @@ def detect_encoding(path: Path, *, start: int = 0, fields: bool = False) -> str:
     broken += len(decoder.decode(b"", final=True))
     if broken <= (others * MAX_BROKEN_SHARE if fields else 0):
         return "utf-8"
-    return "iso8859-1" if used else "cp1252"
+    return GUESS_OF_ANY_BYTE if used else GUESS
+
+
+def warn_of_guess(layer: str, encoding: str) -> tuple[str, ...]:
+    """What to say of an encoding that `detect_encoding` returned, where the bytes don't prove it."""
+    if encoding not in (GUESS, GUESS_OF_ANY_BYTE):
+        return ()
+    controls = " This is almost certainly wrong: control characters come out." if encoding == GUESS_OF_ANY_BYTE else ""
+    guess = f"The texts of the layer {layer} are not in UTF-8, and {encoding} was guessed.{controls}"
+    return (f"{guess} If letters are wrong, set `encoding`, like cp1251.",)
 
 
 def gdal_name(encoding: str) -> str:

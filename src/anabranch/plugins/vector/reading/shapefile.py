@@ -10,7 +10,7 @@ from anabranch.errors import Permanent
 from anabranch.plugins.vector.models import ReadOptions, SourceLayer
 from anabranch.plugins.vector.reading.archive import Shapefile
 from anabranch.plugins.vector.reading.choose import choose_layers
-from anabranch.plugins.vector.reading.encodings import check_encoding, detect_encoding, gdal_name
+from anabranch.plugins.vector.reading.encodings import check_encoding, detect_encoding, gdal_name, warn_of_guess
 from anabranch.plugins.vector.reading.exact.dbf import DbfColumns
 from anabranch.plugins.vector.reading.ogr import OgrFile, count_features, open_layer
 from anabranch.plugins.vector.settings import VectorSettings
@@ -54,6 +54,7 @@ def _open(archive: str, shapefile: Shapefile, options: ReadOptions, settings: Ve
     _check_shapes(name, shapefile.parts)
     rows, deleted = _read_table(name, shapefile.parts[".dbf"])
     encoding, found = _find_encoding(shapefile.parts, options)
+    notices = _warn_of_encoding(shapefile, encoding, found)
     file = OgrFile(
         shapefile.parts[".shp"],
         name,
@@ -63,7 +64,8 @@ def _open(archive: str, shapefile: Shapefile, options: ReadOptions, settings: Ve
         options={"ADJUST_TYPE": "YES"},  # whole numbers of 19 digits are read as such where they fit
         own=DbfColumns(shapefile.parts[".dbf"], encoding),
     )
-    notices = () if ".shx" in shapefile.parts else (_rebuild_index(file, shapefile.name),)
+    if ".shx" not in shapefile.parts:
+        notices = (*notices, _rebuild_index(file, shapefile.name))
     shapes = (file.path.with_suffix(".shx").stat().st_size - SHAPE_HEADER) // INDEX_ENTRY
     if shapes != rows:
         raise _damaged(f"{name} has {shapes:,} geometries, and its .dbf file has {rows:,} rows")
@@ -145,6 +147,17 @@ def _find_encoding(parts: dict[str, Path], options: ReadOptions) -> tuple[str, s
     if language in _LANGUAGES:
         return _LANGUAGES[language], "dbf header"
     return seen, "bytes"
+
+
+def _warn_of_encoding(shapefile: Shapefile, encoding: str, found: str) -> tuple[str, ...]:
+    """What to say of an encoding that was guessed, or is not that of the .cpg file."""
+    name = show_text(shapefile.name)
+    guessed = warn_of_guess(name, encoding) if found == "bytes" else ()
+    declared = _read_cpg(shapefile.parts.get(".cpg"))
+    if found in ("caller", "cpg file") or declared in (None, encoding):
+        return guessed
+    contradiction = f"The .cpg file of the layer {name} says {declared}, but its texts are not: {encoding} is used."
+    return (contradiction, *guessed)
 
 
 def _read_cpg(path: Path | None) -> str | None:

@@ -25,6 +25,7 @@ from anabranch.plugins.vector.reading.csv.rows import TextBatch, read_text
 from anabranch.plugins.vector.reading.csv.types import ColumnKind, TypeFinder
 from anabranch.plugins.vector.reading.curves import simplify_types
 from anabranch.plugins.vector.reading.drivers import batch_bytes
+from anabranch.plugins.vector.reading.encodings import warn_of_guess
 from anabranch.plugins.vector.settings import VectorSettings
 
 __all__ = ["open_csv"]
@@ -97,7 +98,7 @@ def open_csv(path: Path, options: ReadOptions, settings: VectorSettings) -> tupl
         crs_found="columns" if geometry.degrees else "file",
         features=survey.rows,
         detected=_describe(file, survey.kinds),
-        warnings=notices,
+        warnings=(*notices, *(() if options.encoding else warn_of_guess(path.stem, dialect.encoding))),
         changed=changed,
     )
     return (layer,)
