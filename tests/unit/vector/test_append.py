@@ -45,3 +45,21 @@ def test_v1_doubles_that_are_no_decimals_are_refused(value: float) -> None:
     with pytest.raises(Permanent) as caught:
         add([value], ColumnType.DOUBLE, ColumnType.NUMERIC)
     assert caught.value.code == "vector.append_columns"
+
+
+@pytest.mark.parametrize(
+    ("values", "found", "wanted", "words"),
+    [
+        ([1.0, None, 1.5], ColumnType.DOUBLE, ColumnType.BIGINT, "1.5 in column v of row 2"),
+        ([1, 2**53 + 1], ColumnType.BIGINT, ColumnType.DOUBLE, "9007199254740993 in column v of row 1"),
+        ([2**40], ColumnType.BIGINT, ColumnType.INTEGER, "1099511627776 in column v of row 0"),
+        (["1", "007"], ColumnType.TEXT, ColumnType.NUMERIC, "007 in column v of row 1"),
+    ],
+)
+def test_a_value_that_does_not_fit_is_named_with_its_column_and_row(
+    values: list[Any], found: ColumnType, wanted: ColumnType, words: str
+) -> None:
+    with pytest.raises(Permanent) as caught:
+        add(values, found, wanted)
+    assert caught.value.message == f"{words} does not fit into geo.a, where the column is {wanted}"
+    assert "Correct the value" in (caught.value.remedy or "")

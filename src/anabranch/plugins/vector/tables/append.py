@@ -18,6 +18,7 @@ from anabranch.errors import Permanent
 from anabranch.plugins.vector.cleaning.plain_points import PlainPoints
 from anabranch.plugins.vector.cleaning.types import ARROW_TYPES
 from anabranch.plugins.vector.models import AppendTarget, CleanBatch, Column, ColumnType, Family, GeometryType
+from anabranch.redaction import show_text
 
 if TYPE_CHECKING:
     from anabranch.plugins.vector.models import Geometries
@@ -78,16 +79,36 @@ def fit_rows(found: Sequence[Column], target: AppendTarget, source_format: str) 
 
     def fit(batch: CleanBatch) -> CleanBatch:
         check([name for name in others if batch.attributes[name].null_count < len(batch.attributes)])
-        try:
-            columns = [_fit_values(batch.attributes[field.name], field.type, wanted[field.name]) for field in schema]
-        except pa.ArrowInvalid as error:
-            raise _refuse(f"a value of the file does not fit into geo.{target.name}: {error}") from error
+        columns = [_fit_column(batch, field, wanted[field.name], target.name) for field in schema]
         chosen = pa.RecordBatch.from_arrays(columns, schema=schema) if columns else batch.attributes.select([])
         return CleanBatch(batch.family, batch.rows, _fit_geometry(batch.geometry, target), chosen)
 
     if wrong and not others:
         check(())
     return fit
+
+
+def _fit_column(batch: CleanBatch, field: pa.Field, column_type: ColumnType, layer: str) -> pa.Array:
+    values = batch.attributes[field.name]
+    try:
+        return _fit_values(values, field.type, column_type)
+    except pa.ArrowInvalid as error:
+        place = next(at for at in range(len(values)) if not _is_fitting(values.slice(at, 1), field.type, column_type))
+        value = show_text(str(values[place].as_py()))
+        raise Permanent(
+            f"{value} in column {field.name} of row {batch.rows[place]:,} does not fit into geo.{layer}, "
+            f"where the column is {column_type}",
+            code="vector.append_columns",
+            remedy="Correct the value, or publish the file under another `table`, or with `mode` replace.",
+        ) from error
+
+
+def _is_fitting(values: pa.Array, arrow_type: pa.DataType, column_type: ColumnType) -> bool:
+    try:
+        _fit_values(values, arrow_type, column_type)
+    except pa.ArrowInvalid:
+        return False
+    return True
 
 
 def _fit_values(values: pa.Array, arrow_type: pa.DataType, column_type: ColumnType) -> pa.Array:
