@@ -96,12 +96,13 @@ class Publishing(Requests):
         parameters: "Mapping[str, Json]",
         reason: str,
         *,
-        workflow: str = "process_raster",
+        workflow: str | None = None,
         expected: int | None = None,
     ) -> SubmittedJob:
         """Submit a job that makes new content for an item; readers see it when the job publishes it.
 
-        `expected` is the number that you saw last: a Conflict if another has acted since, here or in the job.
+        Without `workflow` it is process_vector for a vector layer, and process_raster for others. `expected` is the
+        number that you saw last: a Conflict if another has acted since, here or in the job.
         """
         body = {"reason": reason, "workflow": workflow, "parameters": dict(parameters), "expected": expected}
         return self._send(SubmittedJob, "POST", published_path(collection, item, "replace"), body)
@@ -203,12 +204,13 @@ class AsyncPublishing(AsyncRequests):
         parameters: "Mapping[str, Json]",
         reason: str,
         *,
-        workflow: str = "process_raster",
+        workflow: str | None = None,
         expected: int | None = None,
     ) -> SubmittedJob:
         """Submit a job that makes new content for an item; readers see it when the job publishes it.
 
-        `expected` is the number that you saw last: a Conflict if another has acted since, here or in the job.
+        Without `workflow` it is process_vector for a vector layer, and process_raster for others. `expected` is the
+        number that you saw last: a Conflict if another has acted since, here or in the job.
         """
         body = {"reason": reason, "workflow": workflow, "parameters": dict(parameters), "expected": expected}
         return await self._send(SubmittedJob, "POST", published_path(collection, item, "replace"), body)

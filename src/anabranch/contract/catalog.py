@@ -20,9 +20,15 @@ __all__ = [
     "RemovedCollection",
     "Signature",
     "SigningKey",
+    "choose_workflow",
 ]  # fmt: skip
 
 ItemAct = Literal["withdraw", "restore", "rollback"]  # what people do with an item that was published
+
+
+def choose_workflow(properties: JsonObject) -> str:
+    """The workflow that makes new content for an item: that of vector files where it shows a layer."""
+    return "process_vector" if "anabranch:layer" in properties else "process_raster"
 
 
 @answer

@@ -146,7 +146,11 @@ class ReplaceRequest(StrictModel):
         },
     )
     reason: str = Field(min_length=1, max_length=1000, description="Stored in the item's history.")
-    workflow: Name = Field("process_raster", description="A workflow with the inputs collection, item_id and reason.")
+    workflow: Name | None = Field(
+        None,
+        description="A workflow with the inputs collection, item_id and reason; without it, process_vector for the "
+        "item of a vector layer, and process_raster for others.",
+    )
     parameters: dict[str, JsonValue] = Field(description="Its other inputs; the route gives those, and `expected`.")
     expected: ExpectedNumber = None
 

@@ -44,6 +44,7 @@ from anabranch.contract.catalog import (
     PublishedItem,
     RemovedCollection,
     SigningKey,
+    choose_workflow,
 )
 from anabranch.contract.jobs import SubmittedJob
 from anabranch.contract.published_links import name_files
@@ -239,10 +240,12 @@ async def replace_item(
         if expected not in (None, found.number):
             what = f"item {collection}/{item} is at number {found.number} by now, not {expected}"
             raise Conflict("publication.moved", what)
+    shown, _ = await reads.items().content(collection, item, found.number)
     fixed: dict[str, Json] = {"collection": collection, "item_id": item, "reason": wanted.reason}
     if expected is not None:  # the job compares it again when it publishes
         fixed["expected"] = expected
-    job = read_job({"workflow": wanted.workflow, "parameters": {**wanted.parameters, **fixed}}, gateway)
+    workflow = wanted.workflow or choose_workflow(shown["properties"])
+    job = read_job({"workflow": workflow, "parameters": {**wanted.parameters, **fixed}}, gateway)
     return await submit_wanted(gateway, limits, caller, job, key)
 
 

@@ -22,6 +22,7 @@ from anabranch.cli.terminal.output import (
     print_table,
 )
 from anabranch.client import ItemChange, Publication
+from anabranch.contract.catalog import choose_workflow
 
 __all__ = [
     "remove_collection",
@@ -115,8 +116,8 @@ def replace(
     reason: Reason,
     param: ParameterList = None,
     workflow: Annotated[
-        str, typer.Option(metavar="WORKFLOW", help="One with the inputs collection, item_id and reason.")
-    ] = "process_raster",
+        str | None, typer.Option(metavar="WORKFLOW", help="One with the inputs collection, item_id and reason.")
+    ] = None,
     expected: Expected = None,
     wait: Annotated[bool, typer.Option("--wait", help="Wait for the job to end; exit 7 if it failed.")] = False,
     timeout: Timeout = None,
@@ -127,6 +128,7 @@ def replace(
     given.require_readable()
     with connect() as client:
         client.published_item(*name)  # before a file is sent
+        workflow = workflow or choose_workflow(client.item(*name).properties)
         send = partial(client.replace, *name, reason=reason, workflow=workflow, expected=expected)
         submitted = call_as_declared(send, client, workflow, given.send_files(Uploads(client, quiet=json)))
         if wait or timeout is not None:
