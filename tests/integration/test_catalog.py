@@ -445,6 +445,7 @@ def test_e5_the_handler_role_publishes_and_touches_nothing_else(
         "note_versions",
         "now",
         "remove_collection",
+        "renumber_layer_table",
         "replace_extent",
     ]
     for statement in ("select app.use_key('x')", "delete from app.jobs", "select app.lock_catalog()"):

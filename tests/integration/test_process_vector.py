@@ -7,18 +7,24 @@ from pathlib import Path
 from typing import Any
 
 import geopandas
+import httpx
+import pandas
 import psycopg
 import pytest
 from psycopg.rows import dict_row
-from shapely import LineString, MultiPoint, Point, Polygon
+from shapely import GeometryCollection, LineString, MultiPoint, Point, Polygon
 from shapely.geometry.base import BaseGeometry
 
 from anabranch.adapters.postgres.connect import Role, connect
+from anabranch.api.main import create_app
 from anabranch.engine.failure import Failure
 from anabranch.engine.model import JobState
 from anabranch.engine.read_models import JobDetail
 from anabranch.errors import InputError
 from anabranch.job_control import RetryChoice
+from anabranch.plugins.vector.handlers import LOST
+from anabranch.settings import Settings
+from tests.support.server import serve
 from tests.support.stack import Stack, open_stack
 from tests.support.vectors import make_geopackage, write_frame
 from tests.support.waiting import PATIENCE_SECONDS
@@ -138,6 +144,20 @@ async def test_v3_new_content_for_an_item_keeps_the_name_of_its_layer(
     assert rows(catalog_url, "select name from app.layers") == [{"name": "chosen"}]
 
 
+async def test_a_layer_is_replaced_by_the_workflow_of_vectors(
+    stack: Stack, bronze: Path, catalog_url: str, tmp_path: Path
+) -> None:
+    write_layer(bronze / "towns.geojson", [BONN], name=["Bonn"])
+    result_of(await publish(stack, "towns.geojson", collection="places"))
+    write_layer(bronze / "other.fgb", [KIEL], name=["Kiel"])
+    app = create_app(Settings(home=tmp_path), catalog_url)
+    async with serve(app) as url, httpx.AsyncClient(base_url=url, timeout=PATIENCE_SECONDS) as client:
+        body = {"reason": "a new survey", "parameters": {"source": "bronze://in/other.fgb"}, "expected": 1}
+        submitted = await client.post("/api/items/places/towns/replace", json=body)
+    result_of(await stack.wait(submitted.json()["job_id"]))
+    assert names(catalog_url, "towns") == ["Kiel"]
+
+
 async def test_v3_rows_are_added_in_one_commit_or_refused_with_nothing_written(
     stack: Stack, bronze: Path, catalog_url: str
 ) -> None:
@@ -199,6 +219,19 @@ async def test_v1_dropped_rows_are_in_a_warning(stack: Stack, bronze: Path) -> N
     assert result["warnings"] == ["3 of 5 rows of the layer towns were dropped: 1 null_geometry, 2 empty_geometry."]
 
 
+async def test_v1_values_that_are_lost_are_in_a_warning(stack: Stack, bronze: Path) -> None:
+    shape = GeometryCollection([BONN, LineString([BONN, KIEL])])
+    days = pandas.to_datetime(["2024-01-01"] * 3)
+    frame = geopandas.GeoDataFrame({"day": days}, geometry=[shape] * 3, crs="EPSG:4326")
+    make_geopackage(bronze / "roads.gpkg", ["update places set day = 'n/a' where fid = 2"], frame)
+    result = result_of(await publish(stack, "roads.gpkg", datetime="2026-03-21T00:00:00Z"))
+    lost, null = "rows of the layer places lost something", "values that are not of their column's type are null"
+    assert [line for line in result["warnings"] if "lost" in line] == [
+        f"1 {lost} (not_of_its_type): {null}, as in row 2 (column day: n/a).",
+        f"3 {lost} (collection_parts_lost): {LOST['collection_parts_lost']}, as in row 1 (kept: MultiLineString).",
+    ]
+
+
 async def test_added_rows_fit_by_their_values_where_the_format_has_no_types(
     stack: Stack, bronze: Path, catalog_url: str
 ) -> None:
@@ -257,6 +290,33 @@ async def test_added_rows_get_the_type_of_the_layer_and_new_numbers_and_its_item
     refused = await publish(stack, "several.geojson", table="points", mode="append")
     assert refused.job.error is not None
     assert refused.job.error.code == "vector.append_columns"
+
+
+async def test_v3_rows_that_are_added_at_once_all_appear_once(stack: Stack, bronze: Path, catalog_url: str) -> None:
+    write_layer(bronze / "towns.geojson", [BONN], name=["Bonn"])
+    result_of(await publish(stack, "towns.geojson", title="Towns"))
+    for number in range(4):
+        added = [f"{number}{part}" for part in "abc"]
+        write_layer(bronze / f"more{number}.geojson", [Point(number, 50)] * 3, name=added)
+    review = {"table": "towns", "mode": "append", "approval": True}
+    sources = [f"bronze://in/more{number}.geojson" for number in range(4)]
+    jobs = [await stack.submit("process_vector", source=source, **review) for source in sources]
+    for job in jobs:  # all of them were made for the same number
+        await stack.until(job, lambda found: any(node.is_waiting for node in found.nodes))
+    for job in jobs:
+        await stack.gateway.controls.signal(job, "review", {"approved": True}, "a reviewer")
+    for job in jobs:
+        result_of(await stack.wait(job))
+    found = rows(catalog_url, "select gid, name from geo.towns order by gid")
+    assert [row["gid"] for row in found] == list(range(1, 14))
+    assert sorted(row["name"] for row in found) == sorted(["Bonn", *(f"{n}{part}" for n in range(4) for part in "abc")])
+    (item,) = rows(catalog_url, "select document from app.catalog_items")
+    assert (item["document"]["bbox"], item["document"]["properties"]["title"]) == ([0, 50, 7.1, 50.7], "Towns")
+    assert item["document"]["properties"]["table:row_count"] == 13
+
+    late = await publish(stack, "more0.geojson", table="towns", mode="append", expected=4)
+    assert late.job.error
+    assert "is at number 5 by now, not 4" in late.job.error.message
 
 
 async def test_several_layers_and_kinds_of_geometry_become_several_tables(

@@ -25,6 +25,7 @@ __all__ = ["Draft", "DraftItem", "Drafts"]
 
 PUBLISHERS = frozenset({
     "stac.register_item", "stac.register_items", "raster.stac_register_item", "raster.stac_register_items",
+    "vector.publish_layers",
 })  # fmt: skip
 MAX_CACHED_DRAFTS = 64
 

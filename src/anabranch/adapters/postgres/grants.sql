@@ -52,6 +52,11 @@ begin
                    find_provenance, find_readable, find_shown, finish_layer_table, hold_attempt, index_layer_table,
                    list_documents, list_extents, list_failures, list_files, list_published, make_layer_table,
                    measure_layer_table, mix_layer_table, note_versions, now, remove_collection, replace_extent}') as handlers
+                    find_adopted, find_asset, find_foreign, find_layer, find_made_from, find_name_holder, find_outdated,
+                    find_provenance, find_readable,
+                   find_shown, finish_layer_table, hold_attempt, index_layer_table, list_documents, list_extents,
+                   list_failures, list_files, list_published, make_layer_table, measure_layer_table, mix_layer_table,
+                   note_versions, now, remove_collection, renumber_layer_table, replace_extent}') as handlers
           from pg_catalog.pg_proc p
          where p.pronamespace = 'app'::regnamespace and p.prokind = 'f'
     loop

@@ -1,6 +1,7 @@
 """Handlers on vector files: they fetch and store files, and open untrusted files only in a sandbox."""
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path, PurePosixPath
 
 from anabranch.engine.worker.context import Context
@@ -43,6 +44,14 @@ __all__ = ["finish_tables", "load_chunk", "preflight", "validate_and_clean"]
 
 QUEUE = "vector"
 MB = 2**20
+LOST = {
+    "not_of_its_type": "values that are not of their column's type are null",
+    "not_utf8": "bytes that are not UTF-8 are replaced",
+    "impossible_date": "impossible dates and times are null",
+    "nanoseconds_cut": "times are cut to microseconds",
+    "json_not_finite": "numbers that JSON does not have are null",
+    "collection_parts_lost": "only the parts of the highest dimension are left",
+}
 NO_TIME = "The time of the data is unknown; set `datetime` to give it."
 
 
@@ -97,6 +106,9 @@ def _require_layer(params: VectorRequest, table: str, shown: ShownLayer | None) 
             f"layer {table} is item {shown.collection}/{shown.item}",
             remedy=f"Give `collection` {shown.collection}, and `item_id` {shown.item} or none.",
         )
+    if params.expected not in (None, shown.number):
+        what = f"item {shown.collection}/{shown.item} is at number {shown.number} by now, not {params.expected}"
+        raise Conflict("publication.moved", what)
 
 
 @handler("vector.validate_and_clean", queue=QUEUE, timeout_seconds=21_600)
@@ -112,10 +124,7 @@ def validate_and_clean(params: CleanParams, ctx: Context) -> Cleaned:
         )  # fmt: skip
         chunks = copier.finish(most_bytes=settings.vector_chunk_mb * MB)
     tables = _describe_tables(plan, converted.tables, copier)
-    warnings = (
-        *plan.warnings,
-        *(line for layer in converted.reports for line in (*layer.warnings, *_warn_of_dropped(layer))),
-    )
+    warnings = (*plan.warnings, *chain.from_iterable(map(_list_warnings, converted.reports)))
     report = Report(
         source=params.source,
         sha256=staged.sha256,
@@ -133,6 +142,12 @@ def validate_and_clean(params: CleanParams, ctx: Context) -> Cleaned:
     )
 
 
+def _list_warnings(layer: LayerReport) -> Iterator[str]:
+    yield from layer.warnings
+    yield from _warn_of_dropped(layer)
+    yield from _warn_of_lost(layer)
+
+
 def _warn_of_dropped(layer: LayerReport) -> Iterator[str]:
     reasons = ", ".join(f"{found.count:,} {why}" for why, found in layer.dropped.items())
     if not layer.rows:
@@ -141,6 +156,14 @@ def _warn_of_dropped(layer: LayerReport) -> Iterator[str]:
         yield f"The layer {layer.layer} was left out, because all of its {layer.rows:,} rows were dropped: {reasons}."
     elif count := layer.rows - layer.written:
         yield f"{count:,} of {layer.rows:,} rows of the layer {layer.layer} were dropped: {reasons}."
+
+
+def _warn_of_lost(layer: LayerReport) -> Iterator[str]:
+    for why, what in LOST.items():
+        if found := layer.changed.get(why):
+            rows, first = f"{found.count:,} rows of the layer {layer.layer}", found.samples[0]
+            shown = f" ({first.what})" if first.what else ""
+            yield f"{rows} lost something ({why}): {what}, as in row {first.row:,}{shown}."
 
 
 def _link_plainly(path: Path, ctx: Context) -> Path:

@@ -53,6 +53,7 @@ class VectorRequest(PublishOptions):
     mode: Mode = "replace"
     title: str | None = Field(None, max_length=200)
     exports: tuple[ExportFormat, ...] = ()
+    expected: int | None = Field(None, ge=0)
 
     _check_item = field_validator("item_id")(require_item_id)
     _check_table = field_validator("table")(check_table)

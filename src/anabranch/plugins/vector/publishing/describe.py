@@ -8,10 +8,10 @@ from pathlib import PurePosixPath
 from anabranch.plugins.stac.facts import Footprint, Source, Table, TableColumn, VectorItem
 from anabranch.plugins.stac.facts import Output as ItemOutput
 from anabranch.plugins.vector.cleaning.names import has_other_letters
-from anabranch.plugins.vector.handler_models import FinishParams, Output, ShownLayer, StagedTable
+from anabranch.plugins.vector.handler_models import FinishParams, Output, Plan, ShownLayer, StagedTable
 from anabranch.plugins.vector.models import Bounds
 
-__all__ = ["EPOCH", "OURS", "Bounds", "describe_item", "outline", "table_output"]
+__all__ = ["EPOCH", "OURS", "Bounds", "describe_item", "describe_time", "outline", "table_output", "unite"]
 
 TABLE_TYPE = "application/vnd.postgis.table"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -38,13 +38,13 @@ def describe_item(
     """
     shown, bounds = params.plan.shown, table.bounds
     if shown:
-        bounds = _unite(bounds, shown.bounds)
+        bounds = unite(bounds, shown.bounds)
     report = params.cleaned.report
     return VectorItem(
         id=item_id,
         title=params.title or (before.title if before else _name_title(params)),
         description=before.description if before else None,
-        **_describe_time(params, before),
+        **describe_time(params.datetime, params.plan, before),
         footprint=Footprint(type="Polygon", coordinates=[outline(bounds)]),
         bbox=bounds,
         outputs=[ItemOutput(**report.model_dump(), asset="report", name="report.json")],
@@ -68,11 +68,11 @@ def _name_title(params: FinishParams) -> str | None:
     return name[:MAX_TITLE_CHARS] if has_other_letters(name) else None
 
 
-def _describe_time(params: FinishParams, before: VectorItem | None) -> dict[str, datetime | None]:
+def describe_time(given: datetime | None, plan: Plan, before: VectorItem | None) -> dict[str, datetime | None]:
     """A time; where none is known, all until the file was written."""
-    modified = datetime.fromisoformat(params.plan.modified)
-    if params.datetime:
-        return {"datetime": params.datetime}
+    modified = datetime.fromisoformat(plan.modified)
+    if given:
+        return {"datetime": given}
     if before is None:
         return {"start_datetime": EPOCH, "end_datetime": modified}
     end = before.end_datetime
@@ -100,7 +100,8 @@ def _hash_parts(shown: ShownLayer | None, table: StagedTable) -> str:
     return sha256(" ".join([*shown.parts, table.sha256]).encode()).hexdigest()
 
 
-def _unite(one: Bounds, other: Bounds) -> Bounds:
+def unite(one: Bounds, other: Bounds) -> Bounds:
+    """The box around two."""
     return min(one[0], other[0]), min(one[1], other[1]), max(one[2], other[2]), max(one[3], other[3])
 
 

@@ -13,7 +13,7 @@ from psycopg.types.json import Jsonb
 from anabranch.engine.worker.context import Context
 from anabranch.errors import Conflict, Interrupted, NotFound, Permanent
 from anabranch.plugins.vector.handler_models import ChunkRows, PublishedLayer, ShownLayer, StagedTable
-from anabranch.plugins.vector.models import TableShape
+from anabranch.plugins.vector.models import Bounds, TableShape
 from anabranch.plugins.vector.tables.statements import name_in, run, text
 
 __all__ = [
@@ -25,7 +25,9 @@ __all__ = [
     "finish_table",
     "make_table",
     "may_publish",
+    "measure_table",
     "mix_table",
+    "renumber_table",
     "require_own_name",
 ]
 
@@ -139,6 +141,22 @@ def finish_table(ctx: Context, table: StagedTable) -> None:
         with _fenced(ctx) as connection:
             run(connection, "no_time_limit")
             run(connection, "complete_table", table=table.table, rows=table.rows)
+
+
+def measure_table(ctx: Context, table: str) -> tuple[int, Bounds]:
+    """How many rows a table has, and the box around them."""
+    with ctx.catalog() as connection:
+        run(connection, "no_time_limit")
+        ((rows, _, bounds, _),) = run(connection, "measure_table", table=table)
+    return rows, tuple(bounds)
+
+
+def renumber_table(ctx: Context, table: str, first: int) -> bool:
+    """Number the rows of a table from a number on; returns False where it is published, and stays as it is."""
+    with _fenced(ctx) as connection:
+        run(connection, "no_time_limit")
+        ((done,),) = run(connection, "renumber_table", table=table, first=first)
+    return bool(done)
 
 
 def _index(ctx: Context, table: StagedTable) -> None:

@@ -46,6 +46,9 @@ select app.index_layer_table(%(table)s, %(column)s)
 -- name: measure_table
 select rows, chunks, bounds, types from app.measure_layer_table(%(table)s)
 
+-- name: renumber_table
+select app.renumber_layer_table(%(table)s, %(first)s)
+
 -- name: complete_table
 select app.complete_layer_table(%(table)s, %(rows)s)
 
