@@ -408,7 +408,9 @@ def test_s1_features_need_a_key_with_the_scope_to_read(url: str, tmp_path: Path)
 def test_owslib_reads_a_layer(served: Served) -> None:
     features = Features(f"{served.url}{ROOT}")
     assert features.feature_collections() == ["cities", "fields"]
-    assert "name" in features.collection_queryables("cities")["properties"]
+    queryables = features.collection_queryables("cities")["properties"]
+    assert queryables["name"] == {"name": "name", "type": "string"}
+    assert queryables["gid"] == {"name": "gid", "type": "integer"}
     found = features.collection_items("cities", bbox=[-99.5, -90, -96.5, 90], limit=2)
     assert (found["numberMatched"], found["numberReturned"]) == (3, 2)
     assert features.collection_item("cities", "7")["id"] == 7

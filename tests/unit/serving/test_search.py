@@ -131,6 +131,18 @@ def test_ordinary_filters_are_parsed(text: str) -> None:
     assert parse_filter(text, "cql2-text")
 
 
+@pytest.mark.parametrize("number", ["9007199254740993", "9223372036854775807", "-9007199254740995", "1" * 40])
+def test_integers_that_text_would_round_are_refused(number: str) -> None:
+    for text in (f"a={number}", f"a in (1,{number})", f"b = 'x' and a > {number}"):
+        with pytest.raises(InputError) as caught:
+            parse_filter(text, "cql2-text")
+        assert caught.value.remedy == "Send the filter as CQL2 JSON."
+    exact = f'{{"op": "=", "args": [{{"property": "a"}}, {number}]}}'
+    assert parse_filter(exact, "cql2-json") == {"op": "=", "args": [{"property": "a"}, int(number)]}
+    for text in (f"a = '{number}'", "a = 9007199254740992", "a = 9007199254740993.5", f'"{number}" = 1'):
+        assert parse_filter(text, "cql2-text")
+
+
 @pytest.mark.parametrize(
     "text", ["a", "1", "true", "a+1", "casei(a)", "a=", "'", "(a=1", "", "{}", '{"op": "=", "args": []}']
 )

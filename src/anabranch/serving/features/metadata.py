@@ -19,6 +19,12 @@ from anabranch.serving.features.query import RequestedLayer
 __all__ = ["GRID", "JsonRoute", "add_metadata", "json_type", "only_json"]
 
 GRID: Literal["WebMercatorQuad"] = "WebMercatorQuad"
+WHOLE, MOMENT = {"type": "integer"}, {"format": "date-time"}
+SCHEMAS = {
+    **dict.fromkeys(("smallint", "integer", "bigint"), WHOLE),
+    **dict.fromkeys(("timestamptz", "timestamp with time zone"), MOMENT),
+    "date": {"format": "date"},
+}
 GRIDS = TileMatrixSets({GRID: tms.get(GRID)})
 
 
@@ -71,6 +77,16 @@ def add_metadata(router: APIRouter) -> None:
     Queryables(router=router, with_common=False, **found)
 
 
+class _Collection(PgCollection):
+    @property
+    def queryables(self) -> dict[str, dict[str, str]]:
+        """The types of JSON, and the formats of times, which tipg leaves out."""
+        found: dict[str, dict[str, str]] = super().queryables
+        for column in self.properties:
+            found[column.name] |= SCHEMAS.get(column.type, {})
+        return found
+
+
 async def _find(layer: RequestedLayer) -> PgCollection:
     return _describe(layer)
 
@@ -87,7 +103,7 @@ def _describe(layer: Layer) -> PgCollection:
     columns = [shape, TipgColumn(name=ID, type="bigint"), *map(_to_tipg, layer.columns)]
     about = {"id": layer.name, "title": layer.title, "description": layer.description}
     stored = {"type": "Table", "schema": "geo", "table": layer.name, "table_columns": columns, "properties": columns}
-    return PgCollection.model_validate({**about, **stored})
+    return _Collection.model_validate({**about, **stored})
 
 
 def json_type(column: Column) -> str:

@@ -25,6 +25,8 @@ __all__ = ["SHOWN_ONLY", "check_filter", "check_property", "check_text", "check_
 
 # A sign before a number, as in coordinates, is not an operator: the parser handles any number of them.
 TOKEN = re.compile(r"""'[^']*'|"[^"]*"|[^\W\d]\w*|(?<=[\s(,])[+-]?\d[\d.]*|[<>=!|]+|\s+|.""", re.DOTALL)
+QUOTED = re.compile(r"""'[^']*'|"[^"]*\"""")
+LONG_INTEGER = re.compile(r"(?<![\w.])[0-9]{16,300}(?![\w.])")
 WORDS = frozenset({"and", "or", "not", "in", "between", "like", "is", "div"})
 SIGNS = frozenset("+-*/%^<>=!|")
 # They compute a value, but a filter must be a condition.
@@ -41,6 +43,7 @@ def parse_filter(text: str, language: str | None) -> Json:
     """The filter as CQL2 JSON; InputError where it is not valid, or would cost too much."""
     if language == "cql2-text":
         check_text(text)
+        _check_integers(text)
         parsed = _parse(text)
     else:
         try:
@@ -71,6 +74,13 @@ def check_text(text: str) -> None:
         before = part.lower()
     if brackets or before in ("'", '"'):
         refuse("filter has a bracket or a quote that is not closed", EXAMPLE)
+
+
+def _check_integers(text: str) -> None:
+    """Refuse integers that floating point would round, which is what cql2 reads all numbers of a text as."""
+    for number in LONG_INTEGER.findall(QUOTED.sub("''", text)):
+        if int(float(number)) != int(number):
+            refuse(f"filter has the integer {number}, which is not exact in CQL2 text", "Send the filter as CQL2 JSON.")
 
 
 def check_filter(given: object) -> None:
