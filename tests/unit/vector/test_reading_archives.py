@@ -300,3 +300,13 @@ def test_s4_links_are_not_looked_for_in_a_file_that_is_too_deep(tmp_path: Path) 
     deep = "<a>" * 200 + "<NetworkLink><href>b.kml</href></NetworkLink>" + "</a>" * 200
     assert find_links(make_kml(tmp_path / "a.kml", deep)) == []
     assert find_links(make_kml(tmp_path / "b.kml", deep.replace("<a>", "").replace("</a>", ""))) == ["b.kml"]
+
+
+def test_r1_a_prj_file_that_is_no_crs_is_named(layers: Open, tmp_path: Path) -> None:
+    zip_shapefile(tmp_path / "a.zip", make_frame(), leave_out=(".prj",))
+    assert not layers(tmp_path / "a.zip")[0].warnings
+    with zipfile.ZipFile(tmp_path / "a.zip", "a") as archive:
+        archive.writestr("a.prj", "hello")
+    (layer,) = layers(tmp_path / "a.zip")
+    assert (layer.crs, layer.no_crs) == (None, "its .prj file can't be read")
+    assert "The .prj file of the layer a can't be read, so that the CRS is unknown." in layer.warnings

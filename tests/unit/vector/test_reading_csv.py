@@ -354,3 +354,13 @@ def test_a_column_named_geom_counts_before_coordinates_if_it_holds_geometries(
     content = read_all(layers(path)[0])
     assert content.shapes == [shape]
     assert content.attributes[0].get("geom") == (cell or None if shape == "POINT (2 1)" else None)
+
+
+def test_a_quote_that_is_never_closed_is_named_with_its_line(refuse: Refuse, tmp_path: Path) -> None:
+    text = 'n,lat,lon\n1,50.5,7\n"abc,50.5,7\n2,50.5,7\n'
+    error = refuse(write(tmp_path / "a.csv", text))
+    assert "line 3: the quote before abc,50.5,7" in error.message
+    assert "is never closed" in error.message
+    assert "swapped" not in (error.remedy or "")
+    error = refuse(write(tmp_path / "b.csv", "n,lat,lon\n1,151.2,-33.8\n"))
+    assert "lat and lon are not swapped" in (error.remedy or "")

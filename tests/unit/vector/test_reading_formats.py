@@ -564,3 +564,20 @@ def test_gml_of_any_application_schema_is_read(layers: Open, tmp_path: Path) -> 
     content = read_all(layer)
     assert (layer.name, layer.crs, content.shapes) == ("Address", "EPSG:4258", ["POINT (4.9 52.3)"])
     assert content.attributes[0]["street"] == "Dam"
+
+
+def test_the_box_around_a_feature_of_gml_is_no_attribute(layers: Open, tmp_path: Path) -> None:
+    box = "<gml:Envelope><gml:lowerCorner>1 2</gml:lowerCorner><gml:upperCorner>1 2</gml:upperCorner></gml:Envelope>"
+    point = "<g><gml:Point><gml:coordinates>1,2</gml:coordinates></gml:Point></g>"
+    (tmp_path / "a.gml").write_text(
+        '<f xmlns:gml="http://www.opengis.net/gml"><gml:featureMember>'
+        f"<a><gml:boundedBy>{box}</gml:boundedBy>{point}<v>5</v></a></gml:featureMember></f>"
+    )
+    (layer,) = layers(tmp_path / "a.gml")
+    assert [row["v"] for row in read_all(layer).attributes] == [5]
+    assert not {name.lower() for name in layer.schema.names} & {"lowercorner", "uppercorner"}
+    own = f"<a>{point}<lowerCorner>x</lowerCorner></a>"
+    (tmp_path / "b.gml").write_text(
+        f'<f xmlns:gml="http://www.opengis.net/gml"><gml:featureMember>{own}</gml:featureMember></f>'
+    )
+    assert read_all(layers(tmp_path / "b.gml")[0]).attributes[0]["lowerCorner"] == "x"

@@ -56,6 +56,7 @@ class OgrFile:
     own: OwnValues | None = None  # columns whose values GDAL would change
     find_unreadable: FindUnreadable | None = None  # geometries that the file has where GDAL has none
     parse: Callable[[ReadColumns], OwnValues] | None = None  # what parses times, which GDAL then gives as texts
+    skipped: frozenset[str] = frozenset()  # columns that are none of the file's attributes
     keeps_open: bool = True  # the first layer, from the look at its columns on
 
 
@@ -254,7 +255,7 @@ class _Reader(ReadBatches):
                 code="vector.columns",
                 remedy="Remove columns, or ask the operator to raise ANABRANCH_VECTOR_MAX_COLUMNS.",
             )
-        return list(range(first, last))
+        return [place for place in range(first, last) if self._source.field(place).name not in self._file.skipped]
 
     def _make_schema(self) -> tuple[pa.Schema, list[int | str]]:
         """The columns, and the place of each in GDAL's rows, or its name among our own."""

@@ -2,6 +2,7 @@
 
 import struct
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pyogrio
@@ -69,7 +70,7 @@ def _open(archive: str, shapefile: Shapefile, options: ReadOptions, settings: Ve
     shapes = (file.path.with_suffix(".shx").stat().st_size - SHAPE_HEADER) // INDEX_ENTRY
     if shapes != rows:
         raise _damaged(f"{name} has {shapes:,} geometries, and its .dbf file has {rows:,} rows")
-    return open_layer(
+    layer = open_layer(
         file,
         shapefile.name,
         rows=rows,
@@ -77,6 +78,10 @@ def _open(archive: str, shapefile: Shapefile, options: ReadOptions, settings: Ve
         detected={"encoding": encoding, "encoding found by": found},
         notices=notices,
     )
+    if layer.crs or ".prj" not in shapefile.parts:
+        return layer
+    notice = f"The .prj file of the layer {show_text(shapefile.name)} can't be read, so that the CRS is unknown."
+    return replace(layer, no_crs="its .prj file can't be read", warnings=(*layer.warnings, notice))
 
 
 def _rebuild_index(file: OgrFile, name: str) -> str:

@@ -28,6 +28,7 @@ __all__ = ["open_gml", "open_kml", "open_linked_kml"]
 
 KML_CRS = "OGC:CRS84"
 _HOLDERS = ("kml", "Document", "Folder")  # others hold changes of placemarks that another file has
+_CORNERS = ("lowerCorner", "upperCorner")  # of the box around a feature, which GDAL takes for attributes
 _LINKS = "Network links are not followed: what they name is not published."
 
 _FINE = re.compile(rb"T[0-9:]{8}\.[0-9]{4,}[^<]*</(?:\w+:)?(?:when|begin|end)\s*>")
@@ -110,7 +111,8 @@ def open_gml(path: Path, options: ReadOptions, settings: VectorSettings) -> tupl
     """The layers of a GML file: its types of features; no schema beside it or on the network is read."""
     facts = scan_xml(path)
     options_of_gml = {"WRITE_GFS": "NO", "DOWNLOAD_SCHEMA": "NO"}
-    file = OgrFile(path, path.name, "GML", settings, options=options_of_gml, parse=GmlValues)
+    corners = frozenset(name for name in _CORNERS if facts.names[name] == facts.within["Envelope", name])
+    file = OgrFile(path, path.name, "GML", settings, options=options_of_gml, parse=GmlValues, skipped=corners)
     layers = list_indexed_layers(file)
     chosen, notices = choose_layers(path.name, layers, options.layer, settings)
     return tuple(

@@ -32,6 +32,7 @@ __all__ = ["open_csv"]
 
 DEGREES = "OGC:CRS84"
 BLANK = "blank_row"
+OUT_OF_RANGE = "coordinate_is_out_of_range"
 WRONG_WIDTH = "wrong_number_of_fields"
 BLOCK_DIVISOR = 8
 
@@ -191,11 +192,12 @@ def _check_bad_rows(name: str, survey: _Survey, settings: VectorSettings) -> Non
         f"{reason.replace('_', ' ')} in {found.count:,}, like line {found.samples[0].row}: {found.samples[0].what}"
         for reason, found in survey.bad.counts().items()
     )
+    hint = ", and that lat and lon are not swapped" if OUT_OF_RANGE in survey.bad.counts() else ""
     raise Permanent(
         f"{count:,} of {survey.rows:,} rows of {name} can't be read, over the limit of "
         f"{settings.vector_max_bad_rows} %: {reasons}",
         code="vector.bad_rows",
-        remedy="Fix these rows; check `delimiter`, and that lat and lon are not swapped.",
+        remedy=f"Fix these rows; check `delimiter`{hint}.",
     )
 
 

@@ -12,12 +12,14 @@ from pyarrow import csv
 
 from anabranch.errors import Permanent
 from anabranch.plugins.vector.reading.csv.dialect import Dialect
+from anabranch.redaction import show_text
 
 if TYPE_CHECKING:
     from anabranch.plugins.vector.models import Rows
 
 __all__ = ["TextBatch", "read_text"]
 
+QUOTE = '"'
 MAX_BLOCK_BYTES = 16 * 2**20
 
 
@@ -105,6 +107,8 @@ class _Lines:
     def note(self, row: csv.InvalidRow) -> str:
         """Keep a record that does not fit; the parser is ahead of the batches."""
         what = f"{row.actual_columns} fields instead of {row.expected_columns}"
+        if row.text.count(QUOTE) % 2:
+            what = f"the quote before {show_text(row.text.rpartition(QUOTE)[2])} is never closed"
         self._skipped.append((row.number, what, row.text.count("\n")))
         return "skip"
 
