@@ -8,7 +8,7 @@ from typing import Any
 
 import geopandas
 import httpx
-import pandas
+import numpy as np
 import psycopg
 import pytest
 from psycopg.rows import dict_row
@@ -221,7 +221,7 @@ async def test_v1_dropped_rows_are_in_a_warning(stack: Stack, bronze: Path) -> N
 
 async def test_v1_values_that_are_lost_are_in_a_warning(stack: Stack, bronze: Path) -> None:
     shape = GeometryCollection([BONN, LineString([BONN, KIEL])])
-    days = pandas.to_datetime(["2024-01-01"] * 3)
+    days = np.array(["2024-01-01"] * 3, "datetime64[ms]")
     frame = geopandas.GeoDataFrame({"day": days}, geometry=[shape] * 3, crs="EPSG:4326")
     make_geopackage(bronze / "roads.gpkg", ["update places set day = 'n/a' where fid = 2"], frame)
     result = result_of(await publish(stack, "roads.gpkg", datetime="2026-03-21T00:00:00Z"))
@@ -298,7 +298,7 @@ async def test_v3_rows_that_are_added_at_once_all_appear_once(stack: Stack, bron
     for number in range(4):
         added = [f"{number}{part}" for part in "abc"]
         write_layer(bronze / f"more{number}.geojson", [Point(number, 50)] * 3, name=added)
-    review = {"table": "towns", "mode": "append", "approval": True}
+    review: dict[str, Any] = {"table": "towns", "mode": "append", "approval": True}
     sources = [f"bronze://in/more{number}.geojson" for number in range(4)]
     jobs = [await stack.submit("process_vector", source=source, **review) for source in sources]
     for job in jobs:  # all of them were made for the same number
@@ -313,6 +313,11 @@ async def test_v3_rows_that_are_added_at_once_all_appear_once(stack: Stack, bron
     (item,) = rows(catalog_url, "select document from app.catalog_items")
     assert (item["document"]["bbox"], item["document"]["properties"]["title"]) == ([0, 50, 7.1, 50.7], "Towns")
     assert item["document"]["properties"]["table:row_count"] == 13
+
+    with connect(catalog_url, Role.OWNER) as owner:  # an attempt that repeats changes nothing of what is published
+        done = owner.execute("select app.renumber_layer_table(table_name, 100) from app.published_tables").fetchall()
+    assert set(done) == {(False,)}
+    assert [row["gid"] for row in rows(catalog_url, "select gid from geo.towns order by gid")] == list(range(1, 14))
 
     late = await publish(stack, "more0.geojson", table="towns", mode="append", expected=4)
     assert late.job.error

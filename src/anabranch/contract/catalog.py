@@ -26,9 +26,9 @@ __all__ = [
 ItemAct = Literal["withdraw", "restore", "rollback"]  # what people do with an item that was published
 
 
-def choose_workflow(properties: JsonObject) -> str:
-    """The workflow that makes new content for an item: that of vector files where it shows a layer."""
-    return "process_vector" if "anabranch:layer" in properties else "process_raster"
+def choose_workflow(document: JsonObject) -> str:
+    """The workflow that makes new content for a STAC item: that of vector files where it shows a layer."""
+    return "process_vector" if "anabranch:layer" in document["properties"] else "process_raster"
 
 
 @answer

@@ -244,7 +244,7 @@ async def replace_item(
     fixed: dict[str, Json] = {"collection": collection, "item_id": item, "reason": wanted.reason}
     if expected is not None:  # the job compares it again when it publishes
         fixed["expected"] = expected
-    workflow = wanted.workflow or choose_workflow(shown["properties"])
+    workflow = wanted.workflow or choose_workflow(shown)
     job = read_job({"workflow": workflow, "parameters": {**wanted.parameters, **fixed}}, gateway)
     return await submit_wanted(gateway, limits, caller, job, key)
 

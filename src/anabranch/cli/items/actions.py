@@ -128,7 +128,7 @@ def replace(
     given.require_readable()
     with connect() as client:
         client.published_item(*name)  # before a file is sent
-        workflow = workflow or choose_workflow(client.item(*name).properties)
+        workflow = workflow or choose_workflow(client.item(*name).raw)
         send = partial(client.replace, *name, reason=reason, workflow=workflow, expected=expected)
         submitted = call_as_declared(send, client, workflow, given.send_files(Uploads(client, quiet=json)))
         if wait or timeout is not None:
