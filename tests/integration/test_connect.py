@@ -5,7 +5,7 @@ import traceback
 import psycopg
 import pytest
 
-from anabranch.adapters.postgres.connect import Role, connect, connect_async, conninfo, mask
+from anabranch.adapters.postgres.connect import Role, connect, connect_async, conninfo, layers_conninfo, mask
 from anabranch.adapters.postgres.database import Database
 from anabranch.adapters.postgres.store.budget import check_budget
 from anabranch.app import connections_needed
@@ -30,6 +30,16 @@ def test_a_connection_has_the_limits_of_its_role(database_url: str, role: Role |
         assert [row and row[0] for row in shown] == [*expected, "me"]
         assert connection.autocommit
         assert connection.info.encoding == "utf-8"
+
+
+def test_a_connection_for_layers_reads_nothing_else(catalog_url: str) -> None:
+    with psycopg.connect(layers_conninfo(catalog_url), autocommit=True) as connection:
+        assert connection.execute("select current_user::text").fetchone() == ("anabranch_features",)
+        assert connection.execute("select count(*) from app.layers").fetchone() == (0,)
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            connection.execute("select from app.jobs")
+        with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
+            connection.execute("create table geo.mine ()")
 
 
 async def test_an_asynchronous_connection_is_the_same(database_url: str) -> None:

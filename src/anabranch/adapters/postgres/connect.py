@@ -12,7 +12,8 @@ from psycopg.rows import TupleRow
 from anabranch.errors import InputError, Unavailable
 
 __all__ = [
-    "Role", "breaks_connection", "connect", "connect_async", "conninfo", "mask", "unreachable", "without_secrets"
+    "Role", "breaks_connection", "connect", "connect_async", "conninfo", "layers_conninfo", "mask", "unreachable",
+    "without_secrets",
 ]  # fmt: skip
 
 CONNECT_TIMEOUT_SECONDS = "10"
@@ -87,6 +88,14 @@ def conninfo(url: str, role: Role | None, name: str, *, writes: bool = False) ->
     if writes or role in WRITERS:  # after a failover the old server still answers, and only reads
         ours["target_session_attrs"] = "read-write"
     return make_conninfo("", **{"connect_timeout": CONNECT_TIMEOUT_SECONDS, **KEEPALIVE, **given, **ours})
+
+
+def layers_conninfo(url: str) -> str:
+    """How a person's tools connect to read the published layers, and nothing else."""
+    given = _parse(url)
+    settings = {"role": Role.FEATURES.value, "default_transaction_read_only": "on", "search_path": "geo,public"}
+    options = [*(_option(*setting) for setting in settings.items()), given.get("options", "")]
+    return make_conninfo("", **{**given, "options": " ".join(filter(None, options))})
 
 
 def connect(

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from anabranch.adapters.postgres.connect import layers_conninfo
 from anabranch.adapters.postgres.schema.check import check
 from anabranch.adapters.postgres.schema.migrate import Applied, Status, migrate, redeploy, reset, status
 from anabranch.adapters.postgres.schema.pgstac import Catalog, drop_catalog, find_catalog, migrate_catalog
@@ -97,9 +98,14 @@ def reset_database(yes: Yes = False, json: Json = False) -> None:
     _show(applied, json, migrate_catalog(url))
 
 
-def print_url(json: Json = False) -> None:
+def print_url(
+    json: Json = False,
+    layers: Annotated[
+        bool, typer.Option("--layers", help="Print how to connect to read the published layers only.")
+    ] = False,
+) -> None:
     """Print the database's URL, with its password if it has one."""
-    found = _url()
+    found = layers_conninfo(_url()) if layers else _url()
     print_result({"url": found}, found, json=json)
 
 
