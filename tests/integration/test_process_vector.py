@@ -317,6 +317,8 @@ async def test_v3_rows_that_are_added_at_once_all_appear_once(stack: Stack, bron
     with connect(catalog_url, Role.OWNER) as owner:  # an attempt that repeats changes nothing of what is published
         done = owner.execute("select app.renumber_layer_table(table_name, 100) from app.published_tables").fetchall()
     assert set(done) == {(False,)}
+    reasons = {row["reason"] for row in rows(catalog_url, "select reason from app.publications where kind = 'item'")}
+    assert reasons == {None, *(f"the rows of more{number}.geojson were added" for number in range(4))}
     assert [row["gid"] for row in rows(catalog_url, "select gid from geo.towns order by gid")] == list(range(1, 14))
 
     late = await publish(stack, "more0.geojson", table="towns", mode="append", expected=4)

@@ -137,6 +137,17 @@ def test_the_encoding_of_a_table_is_found(
     assert ("The .cpg file of the layer a says utf-8" in said) == (cpg == "UTF-8")
 
 
+@pytest.mark.parametrize(("written", "warns"), [("UTF-8", True), ("CP1252", False), ("ascii", False)])
+def test_texts_in_utf8_contradict_a_cpg_file(layers: Open, tmp_path: Path, written: str, warns: bool) -> None:
+    zip_shapefile(tmp_path / "a.zip", text_frame("ABCDEFGH", "plain"), leave_out=(".cpg",))
+    with zipfile.ZipFile(tmp_path / "a.zip") as archive:
+        members = {each: archive.read(each) for each in archive.namelist()}
+    name = "Zurich" if written == "ascii" else "Zürich"
+    members |= {"a.dbf": members["a.dbf"].replace(b"ABCDEFGH", name.encode(written).ljust(8)), "a.cpg": b"1252"}
+    (layer,) = layers(make_zip(tmp_path / "b.zip", members))
+    assert any("says cp1252, but its texts look like UTF-8" in line for line in layer.warnings) == warns
+
+
 def test_one_other_file_in_an_archive_is_read(layers: Open, refuse: Refuse, tmp_path: Path) -> None:
     package = write_frame(make_frame(), tmp_path / "a.gpkg", "places")
     (layer,) = layers(make_zip(tmp_path / "a.zip", {"data/a.gpkg": package, "data/readme.txt": b"x"}))
@@ -303,7 +314,7 @@ def test_s4_links_are_not_looked_for_in_a_file_that_is_too_deep(tmp_path: Path) 
 
 
 def test_r1_a_prj_file_that_is_no_crs_is_named(layers: Open, tmp_path: Path) -> None:
-    zip_shapefile(tmp_path / "a.zip", make_frame(), leave_out=(".prj",))
+    zip_shapefile(tmp_path / "a.zip", text_frame("plain"), leave_out=(".prj",))
     assert not layers(tmp_path / "a.zip")[0].warnings
     with zipfile.ZipFile(tmp_path / "a.zip", "a") as archive:
         archive.writestr("a.prj", "hello")

@@ -31,6 +31,8 @@ class PublishParams(ItemsParams):
 def publish_layers(params: PublishParams, ctx: Context) -> ItemsResult:
     """Publish layers as `stac.register_items` does; where others added rows meanwhile, these are added to theirs."""
     wanted = ItemsParams(**params.model_dump(include=set(ItemsParams.model_fields)))
+    if params.plan.shown and params.reason is None:  # the history has it as any other replacement
+        wanted = wanted.model_copy(update={"reason": f"the rows of {params.plan.name} were added"})
     for _ in range(MAX_APPENDS):
         try:
             return register_items(wanted, ctx)

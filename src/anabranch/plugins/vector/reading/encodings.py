@@ -6,7 +6,7 @@ from pathlib import Path
 from anabranch.errors import Permanent
 from anabranch.redaction import show_text
 
-__all__ = ["check_encoding", "detect_encoding", "gdal_name", "warn_of_guess"]
+__all__ = ["check_encoding", "detect_encoding", "gdal_name", "is_utf8", "warn_of_guess"]
 
 PIECE_BYTES = 2**20
 SPECIAL = frozenset({"idna", "punycode", "undefined", "unicode_escape", "raw_unicode_escape"})  # not of files
@@ -64,6 +64,21 @@ def warn_of_guess(layer: str, encoding: str) -> tuple[str, ...]:
     controls = " This is almost certainly wrong: control characters come out." if encoding == GUESS_OF_ANY_BYTE else ""
     guess = f"The texts of the layer {layer} are not in UTF-8, and {encoding} was guessed.{controls}"
     return (f"{guess} If letters are wrong, set `encoding`, like cp1251.",)
+
+
+def is_utf8(path: Path, *, start: int) -> bool:
+    """Whether a file has letters beyond ASCII, and all of them in UTF-8, which hardly happens by accident."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    plain = True
+    with path.open("rb") as file:
+        file.seek(start)
+        try:
+            while piece := file.read(PIECE_BYTES):
+                plain = decoder.decode(piece).isascii() and plain
+            decoder.decode(b"", final=True)
+        except UnicodeDecodeError:
+            return False
+    return not plain
 
 
 def gdal_name(encoding: str) -> str:

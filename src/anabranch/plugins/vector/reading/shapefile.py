@@ -11,7 +11,13 @@ from anabranch.errors import Permanent
 from anabranch.plugins.vector.models import ReadOptions, SourceLayer
 from anabranch.plugins.vector.reading.archive import Shapefile
 from anabranch.plugins.vector.reading.choose import choose_layers
-from anabranch.plugins.vector.reading.encodings import check_encoding, detect_encoding, gdal_name, warn_of_guess
+from anabranch.plugins.vector.reading.encodings import (
+    check_encoding,
+    detect_encoding,
+    gdal_name,
+    is_utf8,
+    warn_of_guess,
+)
 from anabranch.plugins.vector.reading.exact.dbf import DbfColumns
 from anabranch.plugins.vector.reading.ogr import OgrFile, count_features, open_layer
 from anabranch.plugins.vector.settings import VectorSettings
@@ -39,6 +45,7 @@ _LANGUAGES = {
     0xCA: "cp1254",
     0xCB: "cp1253",
 }
+_HOW = "if letters are wrong, set `encoding`."
 _NO_INDEX = "The Shapefile {name} has no .shx file: it was rebuilt from the .shp file."
 
 
@@ -159,10 +166,18 @@ def _warn_of_encoding(shapefile: Shapefile, encoding: str, found: str) -> tuple[
     name = show_text(shapefile.name)
     guessed = warn_of_guess(name, encoding) if found == "bytes" else ()
     declared = _read_cpg(shapefile.parts.get(".cpg"))
+    if found == "cpg file" and encoding != "utf-8" and is_utf8(shapefile.parts[".dbf"], start=_find_start(shapefile)):
+        return (f"The .cpg file of the layer {name} says {encoding}, but its texts look like UTF-8: {_HOW}",)
     if found in ("caller", "cpg file") or declared in (None, encoding):
         return guessed
     contradiction = f"The .cpg file of the layer {name} says {declared}, but its texts are not: {encoding} is used."
     return (contradiction, *guessed)
+
+
+def _find_start(shapefile: Shapefile) -> int:
+    """Where the rows of the table begin."""
+    with shapefile.parts[".dbf"].open("rb") as file:
+        return int(TABLE_HEADER.unpack(file.read(TABLE_HEADER.size))[1])
 
 
 def _read_cpg(path: Path | None) -> str | None:
