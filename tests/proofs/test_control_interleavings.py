@@ -200,7 +200,7 @@ class Stage(Scene):
                 encode(_report(second, Ended.FAILED)),
                 second.token,
             ),
-            call("spawn", "spawn", own, *fifth.key, fifth.attempt, *new, fifth.token),
+            call("spawn", "spawn", own, *fifth.key, fifth.attempt, *new, fifth.token, None),
             call("report in the child", "report", own, _reports(parent["inner"])),
             call("report orphans", "report", own, _reports(orphaned)),
             call("approve", "signal", self.jobs["parent"], "gate", '{"approved": true}', "ann", other),

@@ -42,8 +42,8 @@ begin
                    audit_change, count_endings, create_layer_table, drop_layer_table, end_wait, end_waits, expire_sessions,
                    find_room, fold_running, follow_job, free_held, is_full, job_moved, keep_answer, keep_lane, keep_same,
                    lock_catalog, lock_collection, lock_deliveries, lock_key, lock_lane, lock_objects, lock_running,
-                   make_right, measure, measure_endings, measure_node, next_place, note_kept, open_lane, open_wait, ready_next, rebuild_items, record,
-                   record_collection, record_publications, record_visibility, refuse_retry, release, remove_claims,
+                   make_right, measure, measure_endings, measure_node, next_place, note_kept, open_lane, open_wait,
+                   ready_next, rebuild_items, record, record_collection, record_publications, record_visibility, refuse_retry, release, remove_claims,
                    remove_due, replace_view, ripen, save_turn, set_job, set_node, show_items, show_tables, start_tick,
                    take_due, tick, try_again, wake_deliverer, watch, watch_job}') as part,
                p.proname = any('{
@@ -51,12 +51,8 @@ begin
                    find_adopted, find_asset, find_foreign, find_layer, find_made_from, find_name_holder, find_outdated,
                    find_provenance, find_readable, find_shown, finish_layer_table, hold_attempt, index_layer_table,
                    list_documents, list_extents, list_failures, list_files, list_published, make_layer_table,
-                   measure_layer_table, mix_layer_table, note_versions, now, remove_collection, replace_extent}') as handlers
-                    find_adopted, find_asset, find_foreign, find_layer, find_made_from, find_name_holder, find_outdated,
-                    find_provenance, find_readable,
-                   find_shown, finish_layer_table, hold_attempt, index_layer_table, list_documents, list_extents,
-                   list_failures, list_files, list_published, make_layer_table, measure_layer_table, mix_layer_table,
-                   note_versions, now, remove_collection, renumber_layer_table, replace_extent}') as handlers
+                   measure_layer_table, mix_layer_table, note_versions, now, remove_collection,
+                   renumber_layer_table, replace_extent}') as handlers
           from pg_catalog.pg_proc p
          where p.pronamespace = 'app'::regnamespace and p.prokind = 'f'
     loop
