@@ -9,7 +9,9 @@ declare
     _mixed boolean;
 begin
     select array_agg(l.id), array_agg(l.opened_at), bool_or(l.itemized) into _lanes, _opened, _mixed
-      from app.lanes l where l.purpose = 'work' and l.id in (select e.lane from unnest(_endings) e);
+      from (select distinct e.lane from unnest(_endings) e) d
+     cross join lateral (select x.* from app.lanes x where x.id = d.lane limit 1) l
+     where l.purpose = 'work';
     if _lanes is null then
         return;
     end if;
