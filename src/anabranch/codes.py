@@ -80,6 +80,7 @@ CODES: tuple[Code, ...] = (
     Code("backup.damaged", Kind.INVALID, "A file of a backup is missing, cut off or changed.", "Use another backup.", LOCAL),
     Code("backup.database", Kind.UNAVAILABLE, "PostgreSQL's own programs could not write or read the database.", "Fix what their last lines report.", LOCAL),
     Code("backup.incomplete", Kind.INVALID, "The folder is no backup, or the backup was interrupted.", "Use another backup.", LOCAL),
+    Code("backup.interrupted", Kind.UNAVAILABLE, "The connection that kept objects from removal during a backup was lost.", "Make the backup again.", LOCAL),
     Code("backup.no_programs", Kind.UNAVAILABLE, "PostgreSQL's programs for backups are not installed.", "Install the client programs of the server's version.", LOCAL),
     Code("backup.running", Kind.CONFLICT, "A backup of the database, or a sweep of its storage, is running.", "Wait for its end.", LOCAL),
     Code("backup.target", Kind.INVALID, "The folder can't take a backup.", "Name a new folder outside of the tiers.", LOCAL),

@@ -10,9 +10,11 @@ import psycopg
 import pytest
 
 from anabranch.adapters.objects.folder import Folder
-from anabranch.adapters.postgres.snapshot import hold_removals
+from anabranch.adapters.postgres.schema.pgstac import find_catalog
+from anabranch.adapters.postgres.snapshot import hold_removals, open_snapshot
 from anabranch.app import open_tiers
 from anabranch.backup import restore as restoring
+from anabranch.backup import write as writing
 from anabranch.backup.archive import DUMP, KEYS, OBJECTS, Archive
 from anabranch.backup.manifest import MANIFEST, read_manifest, write_manifest
 from anabranch.backup.restore import restore_backup, verify_backup
@@ -91,6 +93,18 @@ def test_objects_and_keys_come_back_as_they_were(backed_up: Path, empty_database
     assert (backed_up.stat().st_mode & 0o777, settings.webhook_key_file.stat().st_mode & 0o777) == (0o700, 0o600)
 
 
+def test_a_backup_into_a_folder_that_was_there_is_readable_by_its_owner_only(
+    database_url: str, tmp_path: Path
+) -> None:
+    settings, folder = at(tmp_path / "old", database_url), tmp_path / "backup"
+    put(settings, "bronze://a")
+    folder.mkdir(mode=0o755)
+    write_backup(settings, database_url, folder)
+    files = [folder, *folder.rglob("*")]
+    assert {file.stat().st_mode & 0o777 for file in files if file.is_dir()} == {0o700}
+    assert {file.stat().st_mode & 0o777 for file in files if file.is_file()} == {0o600}
+
+
 def test_tiers_may_be_in_a_cloud_or_move_into_one(
     database_url: str, empty_database_url: str, tmp_path: Path, s3: Cloud
 ) -> None:
@@ -167,11 +181,14 @@ def test_what_is_not_empty_is_overwritten_only_when_it_is_named(
     assert open_tiers(at(tmp_path / "old", database_url)).read("gold://maps/b.tif") == b"b"
 
 
-@pytest.mark.parametrize("left", ["database", "area", "key"])
+@pytest.mark.parametrize("left", ["database", "layers", "area", "key"])
 def test_a_home_of_which_a_part_is_left_is_not_empty(
     backed_up: Path, database_url: str, empty_database_url: str, tmp_path: Path, left: str
 ) -> None:
     settings = at(tmp_path / "new", database_url if left == "database" else empty_database_url)
+    if left == "layers":
+        with psycopg.connect(empty_database_url) as connection:
+            connection.execute("create schema geo")
     if left == "area":
         put(settings, "silver://a")
     if left == "key":
@@ -205,6 +222,29 @@ def test_an_interrupted_restore_starts_no_stack_and_is_continued(
     restore_backup(settings, backed_up)
     Home(settings.home).require_restored()
     assert open_tiers(settings).read("gold://maps/b.tif") == b"b"
+
+
+@pytest.mark.parametrize("other", ["database", "area"])
+def test_an_interrupted_restore_is_continued_into_the_same_database_and_areas_only(
+    backed_up: Path,
+    database_url: str,
+    empty_database_url: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    other: str,
+) -> None:
+    home, mine = tmp_path / "new", StorageLocations(gold=f"file://{tmp_path}/mine").in_home(tmp_path / "new")
+    with monkeypatch.context() as broken:
+        broken.setattr(restoring, "load", _break)
+        with pytest.raises(ZeroDivisionError):
+            restore_backup(at(home, empty_database_url), backed_up)
+    (tmp_path / "mine").mkdir()
+    changed = at(home, database_url) if other == "database" else at(home, empty_database_url, storage=mine)
+    put(changed, "gold://mine")
+    with pytest.raises(Conflict) as refused:
+        restore_backup(changed, backed_up)
+    assert refused.value.code == "restore.not_empty"
+    assert rows(database_url, "select count(*) from app.migrations") > [(0,)]
 
 
 def _break(*_: object) -> None:
@@ -247,6 +287,28 @@ async def test_o5_retention_waits_for_a_backup(engine: EngineHarness, database_u
         (end,) = (await engine.store.job_ends(engine.session, timedelta(seconds=60), [job.job_id])).values()
         assert end.ended_for is None
     assert (await retention.purge(timedelta(0), 0))[0] == 1
+
+
+def test_o5_a_backup_during_which_removals_were_not_held_fails(
+    database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = (
+        "select pg_terminate_backend(l.pid, 10000) from pg_locks l join pg_database d on d.oid = l.database"
+        " where d.datname = current_database() and l.locktype = 'advisory'"
+    )
+    monkeypatch.setattr(writing, "find_catalog", lambda url: (rows(url, ended), find_catalog(url))[1])
+    with pytest.raises(Unavailable) as failed:
+        write_backup(at(tmp_path / "old", database_url), database_url, tmp_path / "backup")
+    assert failed.value.code == "backup.interrupted"
+    assert not (tmp_path / "backup").exists()
+
+
+def test_a_snapshot_is_read_without_a_timeout(database_url: str) -> None:
+    timed = f"{database_url}{'&' if '?' in database_url else '?'}options=-cstatement_timeout%3D1"
+    with open_snapshot(timed) as snapshot:
+        assert snapshot._connection.execute("select pg_sleep(0.01), current_setting('statement_timeout')").fetchone() == (
+            "", "0",
+        )  # fmt: skip
 
 
 def test_of_two_backups_at_once_one_runs(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

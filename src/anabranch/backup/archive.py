@@ -8,7 +8,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
-from anabranch.backup.manifest import Manifest, Part, damaged
+from anabranch.backup.manifest import Manifest, Part, damaged, open_private
+from anabranch.errors import InputError
 from anabranch.storage.fsync import fsync
 
 __all__ = ["DUMP", "KEYS", "OBJECTS", "Archive", "Copied", "line_of"]
@@ -38,15 +39,25 @@ class Archive:
 
     def make(self) -> None:
         """Make its folders."""
-        for folder in (self.folder, self.folder / KEYS, self.folder / OBJECTS_FOLDER):
-            folder.mkdir(mode=0o700, exist_ok=True)
+        self.folder.mkdir(mode=0o700, exist_ok=True)
+        self._close()
+        for folder in (self.folder / KEYS, self.folder / OBJECTS_FOLDER):
+            folder.mkdir(mode=0o700)
         for number in range(256):
             (self.folder / OBJECTS_FOLDER / f"{number:02x}").mkdir(mode=0o700)
+
+    def _close(self) -> None:
+        """Let only its owner into a folder that was there."""
+        try:
+            self.folder.chmod(0o700)
+        except PermissionError as error:
+            message = f"{self.folder} belongs to another user"
+            raise InputError("backup.target", message, remedy="Name a folder that is new.") from error
 
     def write_part(self, name: str, pieces: Iterable[bytes]) -> Part:
         """Write a part, durable."""
         digest, size = sha256(), 0
-        with (self.folder / name).open("xb") as file:
+        with open(self.folder / name, "xb", opener=open_private) as file:
             for piece in pieces:
                 digest.update(piece)
                 size += len(piece)

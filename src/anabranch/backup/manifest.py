@@ -1,6 +1,7 @@
 """The manifest of a backup: what it is of, and the size and SHA-256 of each part. A folder without one is no backup."""
 
 import json
+import os
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
@@ -12,7 +13,7 @@ from anabranch.errors import InputError
 from anabranch.storage.fsync import fsync
 from anabranch.strict_model import StrictModel
 
-__all__ = ["MANIFEST", "Content", "Manifest", "Part", "damaged", "read_manifest", "write_manifest"]
+__all__ = ["MANIFEST", "Content", "Manifest", "Part", "damaged", "open_private", "read_manifest", "write_manifest"]
 
 MANIFEST = "manifest.json"
 MAX_BYTES = 2**20
@@ -56,7 +57,8 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Write it whole and durable: from then on the folder is a backup."""
     content = manifest.model_dump(mode="json")
     new = folder / f"{MANIFEST}.new"
-    new.write_text(json.dumps({**content, "sha256": _digest(content)}, indent=1))
+    with open(new, "w", opener=open_private) as file:
+        file.write(json.dumps({**content, "sha256": _digest(content)}, indent=1))
     fsync(new)
     new.replace(folder / MANIFEST)
     fsync(folder)
@@ -81,6 +83,11 @@ def read_manifest(folder: Path) -> Manifest:
         raise InputError(
             "backup.unknown", f"{folder} is a backup of a format that this version does not know"
         ) from error
+
+
+def open_private(file: str, flags: int) -> int:
+    """Open a file; a new one is readable by its owner only."""
+    return os.open(file, flags, 0o600)
 
 
 def damaged(folder: Path, what: str) -> InputError:

@@ -15,7 +15,7 @@ from anabranch.adapters.postgres.connect import mask, without_secrets
 from anabranch.embedded.binaries import find_clients
 from anabranch.errors import Unavailable
 
-__all__ = ["TablesMoved", "dump", "load"]
+__all__ = ["SCHEMAS", "TablesMoved", "dump", "load"]
 
 SCHEMAS = ("app", "geo")
 PIECE_BYTES = 2**20

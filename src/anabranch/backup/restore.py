@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from anabranch.adapters.postgres.connect import connect
+from anabranch.adapters.postgres.connect import connect, mask
 from anabranch.adapters.postgres.schema.files import Files
 from anabranch.adapters.postgres.schema.live_sessions import refuse_live_sessions
 from anabranch.adapters.postgres.schema.migrate import connected, migrate
@@ -14,20 +14,26 @@ from anabranch.adapters.postgres.schema.roles import make_roles
 from anabranch.app import open_tiers
 from anabranch.backup.archive import DUMP, KEYS, Archive
 from anabranch.backup.manifest import Manifest, damaged, read_manifest
-from anabranch.backup.postgres_programs import load
+from anabranch.backup.postgres_programs import SCHEMAS, load
 from anabranch.backup.write import key_files
+from anabranch.canonical import Json, JsonObject, canonical, sha256
 from anabranch.embedded.cluster import Cluster
 from anabranch.embedded.home import Home
 from anabranch.errors import Conflict, Unavailable
 from anabranch.key_file import replace_key_file
 from anabranch.plugins.stac.pgstac.rebuild import rebuild
 from anabranch.settings import Settings
+from anabranch.storage.locations import AREAS
 from anabranch.storage.tiers import Storage
 
 __all__ = ["restore_backup", "verify_backup"]
 
-HAS_SCHEMA = "select from pg_catalog.pg_namespace where nspname = 'app'"
-DROP_SCHEMAS = "drop schema if exists app, geo cascade;"
+FIND_SCHEMAS = "select nspname from pg_catalog.pg_namespace where nspname = any(%s) order by nspname"
+IDENTIFY_DATABASE = """
+    select d.datname::text, d.oid::text, s.system_identifier::text
+      from pg_catalog.pg_database d, pg_catalog.pg_control_system() s where d.datname = current_database()
+"""
+DROP_SCHEMAS = f"drop schema if exists {', '.join(SCHEMAS)} cascade;"
 Progress = Callable[[str], None]
 
 
@@ -52,11 +58,11 @@ def restore_backup(
     manifest, archive, home = verify_backup(folder), Archive(folder), Home(settings.home)
     storage = open_tiers(settings)
     with home.locked():
-        if not overwrite and home.read_restore() != manifest.id:
+        if not overwrite and home.read_restore() != _mark_of(settings, manifest):
             _require_empty(settings, storage, archive, manifest)
         with _open_database(settings, home) as url:
             _prepare_database(url, manifest)
-            home.begin_restore(manifest.id)
+            home.begin_restore(_mark_of(settings, manifest))
             progress("restoring objects")
             _restore_keys(settings, archive)
             _restore_objects(storage, archive)
@@ -66,11 +72,25 @@ def restore_backup(
     return manifest
 
 
+def _mark_of(settings: Settings, manifest: Manifest) -> str:
+    """What is restored, and into what: where any of it differs, an interrupted restore is not this one."""
+    database: list[Json] = []
+    if settings.database_url:
+        url = settings.database_url.get_secret_value()
+        with connected(url) as connection:
+            database = [mask(url), *(connection.execute(IDENTIFY_DATABASE).fetchone() or ())]
+    areas: JsonObject = {area: getattr(settings.storage, area) for area in AREAS}
+    options = settings.storage.options.get_secret_value() if settings.storage.options else ""
+    keys: JsonObject = {name: str(file) for name, file in key_files(settings).items()}
+    into: JsonObject = {"database": database, "areas": areas, "options": sha256(options), "keys": keys}
+    return canonical({"backup": manifest.id, **into})
+
+
 def _require_empty(settings: Settings, storage: Storage, archive: Archive, manifest: Manifest) -> None:
     if settings.database_url:
         with connected(settings.database_url.get_secret_value()) as connection:
-            if connection.execute(HAS_SCHEMA).fetchone() is not None:
-                raise _not_empty(f"database {connection.info.dbname} has a schema app")
+            if found := connection.execute(FIND_SCHEMAS, [list(SCHEMAS)]).fetchone():
+                raise _not_empty(f"database {connection.info.dbname} has a schema {found[0]}")
     elif Cluster(Home(settings.home)).exists:
         raise _not_empty(f"{settings.home} has a database")
     for area, tier in storage.areas.items():

@@ -13,7 +13,7 @@ from anabranch.adapters.postgres.schema.pgstac import find_catalog
 from anabranch.adapters.postgres.snapshot import NamedObject, Snapshot, hold_removals, open_snapshot
 from anabranch.app import open_tiers
 from anabranch.backup.archive import DUMP, KEYS, OBJECTS, Archive, Copied, line_of
-from anabranch.backup.manifest import Content, Manifest, Part, write_manifest
+from anabranch.backup.manifest import Content, Manifest, Part, open_private, write_manifest
 from anabranch.backup.postgres_programs import TablesMoved, dump
 from anabranch.errors import Conflict, InputError, NotFound
 from anabranch.settings import Settings
@@ -49,8 +49,8 @@ def write_backup(
     existed = folder.exists()
     try:
         archive.make()
-        with hold_removals(url):
-            return _write(archive, settings, url, without, progress)
+        with hold_removals(url) as require_held:
+            return _write(archive, settings, url, without, progress, require_held)
     except BaseException:
         _empty(folder) if existed else shutil.rmtree(folder, ignore_errors=True)
         raise
@@ -61,7 +61,14 @@ def key_files(settings: Settings) -> Mapping[str, Path]:
     return {"signing-key.pem": settings.signing_key_file, "webhook-key": settings.webhook_key_file}
 
 
-def _write(archive: Archive, settings: Settings, url: str, without: Sequence[str], progress: Progress) -> Written:
+def _write(
+    archive: Archive,
+    settings: Settings,
+    url: str,
+    without: Sequence[str],
+    progress: Progress,
+    require_held: Callable[[], None],
+) -> Written:
     made_at = datetime.now(UTC)
     parts, release, postgres = _dump_patiently(archive, url)
     areas: dict[str, Content] = {}
@@ -74,6 +81,7 @@ def _write(archive: Archive, settings: Settings, url: str, without: Sequence[str
         id=secrets.token_hex(16), made_at=made_at, version=version("anabranch"), release=release, postgres=postgres,
         catalog=find_catalog(url).current, areas=areas, without=list(without), parts=parts,
     )  # fmt: skip
+    require_held()
     write_manifest(archive.folder, manifest)
     return Written(manifest, missing, count)
 
@@ -94,7 +102,7 @@ def _dump_patiently(archive: Archive, url: str) -> tuple[list[Part], int, int]:
 
 
 def _note_named(archive: Archive, snapshot: Snapshot) -> None:
-    with (archive.folder / NAMED).open("w") as noted:
+    with open(archive.folder / NAMED, "w", opener=open_private) as noted:
         for named in snapshot.named_objects():
             noted.write(json.dumps(named) + "\n")
 

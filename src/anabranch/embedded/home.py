@@ -172,12 +172,12 @@ class Home:
         self._elsewhere_file.unlink(missing_ok=True)
 
     def read_restore(self) -> str | None:
-        """The id of the backup that is being restored here, or was when the restore was interrupted."""
+        """What `begin_restore` recorded of the restore that goes on here, or was interrupted."""
         return _read(self._restore_file) or None
 
-    def begin_restore(self, backup: str) -> None:
-        """Record that a backup is being restored here: until it is, no stack starts."""
-        _write(self._restore_file, backup)
+    def begin_restore(self, mark: str) -> None:
+        """Record that a restore with this mark goes on here: until it ends, no stack starts."""
+        _write(self._restore_file, mark)
 
     def end_restore(self) -> None:
         """Record that it was."""

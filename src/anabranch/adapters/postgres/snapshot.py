@@ -1,12 +1,13 @@
 """A snapshot of the database that `pg_dump` reads, while nothing that it names is removed."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import partial
 from typing import NamedTuple
 
-from psycopg import Connection
+from psycopg import Connection, OperationalError
 from psycopg.rows import TupleRow, namedtuple_row
 
 from anabranch.adapters.postgres.connect import Role, connect
@@ -20,6 +21,13 @@ __all__ = ["NamedObject", "Snapshot", "hold_removals", "open_snapshot"]
 LOCK_NUMBER = 7093847162905
 LOCK_PATIENCE = timedelta(seconds=60)
 PAGE_ROWS = 10_000
+HOLDS_LOCK = """
+    select exists (select from pg_catalog.pg_locks l
+                    where l.locktype = 'advisory' and l.pid = pg_catalog.pg_backend_pid() and l.granted and l.objsubid = 1
+                      and (l.classid::bigint << 32) + l.objid::bigint = %s)
+"""
+# The settings of readers are for short queries; a snapshot is read for as long as it takes.
+NO_TIMEOUTS = "set statement_timeout = 0; set idle_in_transaction_session_timeout = 0"
 
 
 class NamedObject(NamedTuple):
@@ -49,8 +57,11 @@ class Snapshot:
 
 
 @contextmanager
-def hold_removals(url: str) -> Iterator[None]:
-    """Let retention wait until the end; Conflict while another process holds it."""
+def hold_removals(url: str) -> Iterator[Callable[[], None]]:
+    """Let retention wait until the end; Conflict while another process holds it.
+
+    What it yields raises Unavailable where that was lost meanwhile, with the connection or by the server.
+    """
     with translate(url), connect(url, Role.READER, name="anabranch backup") as connection:
         deadline = time.monotonic() + LOCK_PATIENCE.total_seconds()
         while connection.execute("select pg_try_advisory_lock(%s)", [LOCK_NUMBER]).fetchone() != (True,):
@@ -60,13 +71,23 @@ def hold_removals(url: str) -> Iterator[None]:
                     f"a backup of database {connection.info.dbname} is running, or a sweep of its storage",
                 )
             time.sleep(0.05)
-        yield
+        yield partial(_require_held, connection)
+
+
+def _require_held(connection: Connection[TupleRow]) -> None:
+    try:
+        held = connection.execute(HOLDS_LOCK, [LOCK_NUMBER]).fetchone() == (True,)
+    except OperationalError:
+        held = False
+    if not held:
+        raise Unavailable("backup.interrupted", "the connection by which the backup kept objects from removal was lost")
 
 
 @contextmanager
 def open_snapshot(url: str) -> Iterator[Snapshot]:
     """A snapshot for `pg_dump` and for us, until the end."""
     with translate(url), connect(url, Role.READER, name="anabranch backup") as connection, connection.transaction():
+        connection.execute(NO_TIMEOUTS)
         connection.execute("set transaction isolation level repeatable read, read only")
         deployed = read_deployed(connection)
         if deployed is None:
