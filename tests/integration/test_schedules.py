@@ -9,16 +9,20 @@ from typing import Any
 
 import psycopg
 import pytest
+from pydantic import ValidationError
 
 from anabranch.adapters.postgres.store.store import PostgresStore
+from anabranch.api.requests.schedules import BackfillRequest
 from anabranch.canonical import Json
 from anabranch.engine.advancing.advancer import Advancer, BackgroundAdvances
-from anabranch.engine.model import JobState, SessionKind
+from anabranch.engine.job_retry import RetryPlan
+from anabranch.engine.model import Ended, JobState, SessionKind
 from anabranch.engine.sessions.doorbell import Doorbell
+from anabranch.engine.submitting.schedules import scheduler
 from anabranch.engine.submitting.schedules.scheduler import Scheduler
 from anabranch.engine.task_parameters import Definitions
 from anabranch.enums import Scope
-from anabranch.errors import Conflict, InputError, NotFound
+from anabranch.errors import AnabranchError, Conflict, InputError, NotFound
 from anabranch.platform.action_by import ActionBy
 from anabranch.platform.schedules.schedules import ScheduleChange, Schedules
 from anabranch.testing.clock import Clock
@@ -446,6 +450,131 @@ async def test_old_ticks_are_removed(table: Timetable) -> None:
     table.clock.advance(91 * DAY)
     assert await table.engine.store.ticks().remove_old(90 * DAY) == 1
     assert await table.history() == [("02 14:00", "submitted")]
+
+
+YEAR = "integer(at(split(job.scheduled_at, '-'), 0))"
+
+
+@pytest.mark.parametrize(
+    ("year", "said"), [(YEAR, "year must be at most 2025, not 2026"), (f"1 // ({YEAR} - 2026)", "division by zero")]
+)
+async def test_inputs_that_are_refused_at_a_tick_make_it_fail(table: Timetable, year: str, said: str) -> None:
+    """They were right for the times with which the schedule was checked."""
+    text = TEXT.replace("day: {type: string}", "day: {type: string}\n  year: {type: integer, max: 2025}")
+    table.known["report"] = Declaration(workflow(text))
+    await table.add("0 * * * *", inputs={"year": f"{{{{ {year} }}}}"})
+    await _two_hours(table)
+    page = await table.owned.history("acme", "nightly", before=None, limit=2)
+    assert [(one.state, one.reason) for one in page.items] == [("failed", said)] * 2
+    with pytest.raises(InputError, match=said):
+        await table.owned.run("acme", "nightly", BY)
+
+
+async def test_an_expression_that_fails_is_no_schedule_and_stops_no_others(table: Timetable) -> None:
+    wrong: dict[str, Json] = {"day": "{{ at(split(job.scheduled_at, '-'), 9) }}"}
+    with pytest.raises(InputError, match="9"):
+        await table.add("0 * * * *", inputs=wrong)
+    own = replace(workflow(), schedule=Schedule("0 * * * *", "UTC", wrong))
+    other = replace(workflow(TEXT.replace("report", "other")), schedule=Schedule("0 * * * *", "UTC", {"day": "x"}))
+    await table.owned.follow_workflows([Declaration(own), Declaration(other)], complete=True)
+    shown = [(await table.owned.show("default", name)).status for name in ("report", "other")]
+    assert shown == ["broken", "active"]
+
+
+async def test_e10_a_tick_that_can_t_be_prepared_fails_and_the_next_one_has_its_chance(
+    table: Timetable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await table.add("0 * * * *")
+    table.clock.advance(HOUR)
+    with monkeypatch.context() as broken:
+        broken.setattr(scheduler, "build_submission", lambda *_: 1 // 0)
+        await table.tick()
+    table.clock.advance(HOUR)
+    await table.tick()
+    assert [state for _, state in await table.history()] == ["failed", "submitted"]
+
+
+async def test_e10_a_schedule_that_can_t_be_planned_is_tried_again(
+    table: Timetable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await table.add("0 * * * *")
+    table.clock.advance(HOUR)
+    orchestrator = await table.scheduler()
+    with monkeypatch.context() as broken:
+        broken.setattr(scheduler, "plan_ticks", lambda _: 1 // 0)
+        broken.setattr(scheduler, "RETRY_INTERVAL", timedelta(0))
+        await orchestrator.make_due()
+    assert await table.history() == []
+    await orchestrator.make_due()
+    assert await table.history() == [("02 13:00", "submitted")]
+
+
+@pytest.mark.parametrize("begin", ["0001-01-01T00:00:00+14:00", "1969-12-31T00:00:00Z", "9999-12-31T23:59:59-14:00"])
+def test_a_range_of_a_backfill_is_in_years_that_clocks_have(begin: str) -> None:
+    with pytest.raises(ValidationError, match="1970 to 9998"):
+        BackfillRequest.model_validate_json(f'{{"begin": "{begin}", "end": "2026-01-01T00:00:00Z"}}')
+
+
+async def test_s6_who_has_less_than_the_scope_of_a_schedule_makes_no_jobs_of_it(table: Timetable) -> None:
+    await table.owned.add(
+        "acme", "nightly", ScheduleChange("report", "0 * * * *", "UTC", {}), replace(BY, scope=Scope.ADMIN)
+    )
+    begin, end = datetime(2026, 3, 2, 10, tzinfo=UTC), datetime(2026, 3, 2, 11, tzinfo=UTC)
+    for act in (
+        table.owned.run("acme", "nightly", BY),
+        table.owned.backfill("acme", "nightly", begin, end, 9, BY, dry_run=False),
+    ):
+        with pytest.raises(AnabranchError) as refused:
+            await act
+        assert refused.value.code == "auth.forbidden"
+    assert await table.history() == []
+
+
+async def test_the_times_of_manual_runs_are_whole_seconds_and_each_makes_a_job(table: Timetable) -> None:
+    await table.add("0 * * * *")
+    table.clock.advance(timedelta(milliseconds=1_100))
+    made = [await table.owned.run("acme", "nightly", BY)]
+    table.clock.advance(timedelta(milliseconds=100))
+    made.append(await table.owned.run("acme", "nightly", BY))
+    jobs = [(await table.engine.reads.job(one.job_id or "")).job for one in made]
+    assert [job.parameters for job in jobs] == [{"day": "2026-03-02T12:00:01Z"}] * 2
+    assert made[0].job_id != made[1].job_id
+
+
+async def test_overlap_sees_a_job_that_was_retried(table: Timetable) -> None:
+    """It had failed when a later tick came."""
+    await table.add("0 * * * *")
+    table.clock.advance(HOUR)
+    await table.tick()
+    (first,) = await table.jobs()
+    (claim,) = await table.engine.claim()
+    _, rights = await table.engine.end([claim], Ended.FAILED)
+    await table.engine.advance(rights)
+    table.clock.advance(HOUR)
+    await table.tick()
+    await table.finish()
+    found = await table.engine.reads.find(first)
+    again = RetryPlan(("work",), frozenset())
+    retried = await table.engine.store.retry(first, found.last_event, again, table.engine.session)
+    assert retried.right
+    await table.engine.advance([retried.right])
+    table.clock.advance(HOUR)
+    await table.tick()
+    assert [state for _, state in await table.history()] == ["submitted", "submitted", "skipped"]
+
+
+async def test_waiting_ticks_of_a_retired_schedule_are_skipped(table: Timetable) -> None:
+    own = replace(workflow(), schedule=Schedule("0 * * * *", "UTC", {"day": "x"}, Overlap.QUEUE))
+    await table.owned.follow_workflows([Declaration(own)], complete=True)
+    await table.tick()
+    await _two_hours(table)
+    await table.owned.follow_workflows([], complete=True)
+    page = await table.owned.history("default", "report", before=None, limit=2)
+    assert [(one.state, one.reason) for one in page.items] == [
+        ("skipped", "the schedule was retired while it waited"),
+        ("submitted", None),
+    ]
+    assert (await table.owned.show("default", "report")).waiting == 0
 
 
 BY_ADMIN = ActionBy("*", "key:admin", None, "correlation", Scope.ADMIN)

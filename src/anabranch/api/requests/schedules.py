@@ -8,6 +8,7 @@ from pydantic import AfterValidator, AwareDatetime, ConfigDict, Field, JsonValue
 from anabranch.access import PLATFORM_PATTERN
 from anabranch.platform.schedules.schedules import MAX_BACKFILL_TICKS, ScheduleChange
 from anabranch.strict_model import StrictModel
+from anabranch.workflows.mistakes import refuse
 from anabranch.workflows.schedules.cron import MAX_CRON_CHARACTERS, read_cron, read_zone
 from anabranch.workflows.schedules.schedule import CatchUp, Overlap
 from anabranch.workflows.values import ID_PATTERN
@@ -27,6 +28,7 @@ EXAMPLE: dict[str, JsonValue] = {
     "cron": "30 2 * * *",
     "timezone": "Europe/Berlin",
 }
+YEARS = range(1970, 9999)
 Cron = Annotated[
     str,
     Field(max_length=MAX_CRON_CHARACTERS, description="Minute, hour, day of month, month and day of week."),
@@ -49,6 +51,15 @@ Platform = Annotated[
         description="The platform it belongs to; another than the caller's needs admin.",
     ),
 ]
+
+
+def _read_instant(at: datetime) -> datetime:
+    if at.year not in YEARS:
+        raise refuse(f"{{key}} is an instant of the years {YEARS[0]} to {YEARS[-1]}")
+    return at
+
+
+Instant = Annotated[AwareDatetime, AfterValidator(_read_instant)]
 ABOUT_OVERLAP = "What happens to a tick while the job of an earlier one goes on."
 ABOUT_CATCH_UP = "Which of the ticks that were missed get a job."
 
@@ -97,8 +108,8 @@ class BackfillRequest(StrictModel):
             "examples": [{"begin": "2026-01-01T00:00:00Z", "end": "2026-01-31T23:59:59Z", "dry_run": True}]
         }
     )
-    begin: AwareDatetime = Field(description="The first instant of the range.")
-    end: AwareDatetime = Field(description="The last instant of the range; at most now.")
+    begin: Instant = Field(description="The first instant of the range.")
+    end: Instant = Field(description="The last instant of the range; at most now.")
     limit: int = Field(100, ge=1, le=MAX_BACKFILL_TICKS, strict=True, description="The maximum number of ticks.")
     dry_run: bool = Field(False, strict=True, description="Only say what would run.")
 

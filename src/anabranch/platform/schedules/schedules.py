@@ -18,6 +18,7 @@ from anabranch.enums import DEFAULT_PLATFORM
 from anabranch.errors import AnabranchError, Conflict, InputError, NotFound
 from anabranch.platform.action_by import ActionBy
 from anabranch.platform.schedules.ports import CheckedSchedule, Pin, ScheduleStore, StoredSchedule
+from anabranch.workflows.expressions import ExpressionError
 from anabranch.workflows.mistakes import Mistake
 from anabranch.workflows.schedules import schedule as declared
 from anabranch.workflows.schedules.cron import list_ticks, next_tick
@@ -110,12 +111,15 @@ class Schedules:
 
     async def run(self, platform: str, name: str, by: ActionBy) -> ScheduleRun:
         """Make a job now, whatever other jobs of it go on."""
-        known = _require_live(await self._get(platform, name))
+        known = _require_scope(_require_live(await self._get(platform, name)), by)
         if known.row.trouble:
             raise Conflict("schedule.broken", f"schedule {name} can't have jobs: {known.row.trouble}")
         workflow = self._find(known.workflow).workflow
         tick = Tick.of(known.row.cron, known.row.timezone, known.row.now)
-        submission = build_submission(known.row, workflow, tick, by.actor)
+        try:
+            submission = build_submission(known.row, workflow, tick, by.actor)
+        except ExpressionError as error:
+            raise InputError("job.parameters", f"{error.message}. {error.hint}".strip()) from error
         made = await self._store.run(self._session(), known.row, tick, submission, by)
         if made is None:
             raise _changed(name)
@@ -126,7 +130,7 @@ class Schedules:
         self, platform: str, name: str, begin: datetime, end: datetime, limit: int, by: ActionBy, *, dry_run: bool
     ) -> Backfill:
         """Let the ticks of a range of the past wait for their jobs, which are made one after another."""
-        known = _require_live(await self._get(platform, name))
+        known = _require_scope(_require_live(await self._get(platform, name)), by)
         zone, cron, until = known.row.timezone, known.row.cron, min(end, known.row.now)
         found = list_ticks(cron, zone, begin - begin.resolution, until, limit + 1)
         if len(found) > limit:
@@ -251,6 +255,15 @@ def _require_live(known: StoredSchedule) -> StoredSchedule:
     if known.retired:
         message = f"the workflow {known.workflow} has no schedule any more"
         raise Conflict("schedule.retired", message, remedy="Add a schedule to its file, or one of your own.")
+    return known
+
+
+def _require_scope(known: StoredSchedule, by: ActionBy) -> StoredSchedule:
+    """Its jobs act by the scope of the schedule: who makes one must have that."""
+    needed = known.row.by_scope
+    if needed is not None and not (by.scope and by.scope.includes(needed)):
+        message = f"the jobs of schedule {known.row.name} act by the scope {needed}, which you don't have"
+        raise AnabranchError("auth.forbidden", message, remedy=f"Use a key or a token with the scope {needed}.")
     return known
 
 

@@ -76,9 +76,14 @@ def find_schedule_mistakes(schedule: Schedule, inputs: Mapping[str, Input] | Non
     given = schedule.inputs or {}
     mistakes = list(_expression_mistakes(given))
     yield from mistakes
-    if mistakes or inputs is None:
+    if mistakes:
         return
-    for found in find_input_mistakes(inputs, fill_inputs(given, SAMPLE_TICK), "an input")[1]:
+    try:
+        filled = fill_inputs(given, SAMPLE_TICK)
+    except ExpressionError as error:
+        yield _mistake_of(error)
+        return
+    for found in find_input_mistakes(inputs, filled, "an input")[1] if inputs is not None else ():
         place = ("schedule", "inputs", found.name) if found.name in given else ("schedule",)
         yield Mistake(place, f"the schedule's input {found}", of_value=found.name in inputs and found.name in given)
 
@@ -100,7 +105,11 @@ def _expression_mistakes(inputs: Mapping[str, Json]) -> Iterator[Mistake]:
     errors: list[ExpressionError] = list(find_mistakes(value)) or list(
         check_all(read_template(value), _type_of, hint=lambda _: "Write job.scheduled_at or job.interval_start.")
     )
-    yield from (Mistake(("schedule", "inputs", *one.where), one.message, one.hint, one.offset) for one in errors)
+    yield from map(_mistake_of, errors)
+
+
+def _mistake_of(error: ExpressionError) -> Mistake:
+    return Mistake(("schedule", "inputs", *error.where), error.message, error.hint, error.offset)
 
 
 def _type_of(reference: Reference) -> Any:  # the name of a type, or None

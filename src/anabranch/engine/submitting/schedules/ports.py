@@ -13,7 +13,7 @@ from anabranch.enums import Scope
 from anabranch.workflows.schedules.cron import previous_tick
 from anabranch.workflows.schedules.schedule import CatchUp
 
-__all__ = ["MadeTick", "MissedTick", "ScheduleRow", "Tick", "TickPlan", "TickStore", "WaitingTick"]
+__all__ = ["MadeTick", "MissedTick", "ScheduleRow", "Tick", "TickPlan", "TickStore", "WaitingTick", "spell_instant"]
 
 
 @dataclass(frozen=True)
@@ -54,9 +54,9 @@ class Tick:
 
     @property
     def times(self) -> JsonObject:
-        """What expressions may name of it."""
+        """What expressions may name of it, in whole seconds also for a manual run."""
         start = None if self.interval_start is None else spell_instant(self.interval_start)
-        return {"scheduled_at": spell_instant(self.at), "interval_start": start}
+        return {"scheduled_at": spell_instant(self.at.replace(microsecond=0)), "interval_start": start}
 
 
 @dataclass(frozen=True)

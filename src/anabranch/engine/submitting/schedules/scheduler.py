@@ -13,11 +13,20 @@ from anabranch.engine.model import SessionId
 from anabranch.engine.ports import Refused, SessionGone
 from anabranch.engine.sessions.doorbell import Doorbell
 from anabranch.engine.submitting.schedules.planning import plan_ticks
-from anabranch.engine.submitting.schedules.ports import MadeTick, ScheduleRow, Tick, TickStore, WaitingTick
+from anabranch.engine.submitting.schedules.ports import (
+    MadeTick,
+    ScheduleRow,
+    Tick,
+    TickStore,
+    WaitingTick,
+    spell_instant,
+)
 from anabranch.engine.submitting.submission import Submission
 from anabranch.engine.task_parameters import Definitions
 from anabranch.errors import AnabranchError
 from anabranch.workflows.definition import Workflow
+from anabranch.workflows.expressions import ExpressionError
+from anabranch.workflows.inputs import check_inputs
 from anabranch.workflows.schedules.schedule import mix_inputs
 
 __all__ = ["Scheduler", "build_submission"]
@@ -26,6 +35,7 @@ log = structlog.get_logger()
 POLL_SECONDS = 1.0
 TURN_INTERVAL = timedelta(seconds=5)
 CLEAN_INTERVAL = timedelta(minutes=10)
+RETRY_INTERVAL = timedelta(minutes=1)
 KEEP_TICKS = timedelta(days=90)
 
 
@@ -46,7 +56,7 @@ class Scheduler:
         self._advances = advances
         self._bell = bell
         self._session = session
-        self._broken: set[tuple[int, int]] = set()
+        self._retry_at: dict[int, float] = {}
         self._turn_at = self._clean_at = 0.0
 
     async def run(self) -> None:
@@ -86,7 +96,7 @@ class Scheduler:
 
     async def _try(self, schedule: ScheduleRow, waiting: WaitingTick | None) -> bool:
         """Make a tick; one schedule that can't be understood must not keep the others from theirs (E10)."""
-        if (schedule.id, schedule.version) in self._broken:
+        if time.monotonic() < self._retry_at.get(schedule.id, 0):
             return False
         try:
             made = await (self._make(schedule) if waiting is None else self._start(waiting))
@@ -99,7 +109,7 @@ class Scheduler:
             return False
         except Exception:
             log.exception("schedule.failed", schedule=schedule.name, platform=schedule.platform)
-            self._broken.add((schedule.id, schedule.version))
+            self._retry_at[schedule.id] = time.monotonic() + RETRY_INTERVAL.total_seconds()
             return False
         return made is not None and made.state != "waiting"
 
@@ -130,8 +140,11 @@ class Scheduler:
         try:
             submission = build_submission(schedule, workflow, tick)
             _ = submission.first_transitions
-        except AnabranchError as error:
+        except (AnabranchError, ExpressionError) as error:
             return None, error.message
+        except Exception as error:  # the tick fails, and the next one has its chance (E10)
+            log.exception("schedule.unprepared", schedule=schedule.name, platform=schedule.platform)
+            return None, f"its job could not be made: {type(error).__name__}"
         return submission, None
 
     def _note(
@@ -148,12 +161,16 @@ class Scheduler:
 
 
 def build_submission(schedule: ScheduleRow, workflow: Workflow, tick: Tick, by: str | None = None) -> Submission:
-    """The job of a tick: its scope is the schedule and the tick, so that equal inputs make another job."""
+    """The job of a tick: its scope is the schedule and the tick, so that equal inputs make another job.
+
+    InputError, or ExpressionError, where the workflow does not take what its inputs are at the tick.
+    """
     times = tick.times
+    mixed = mix_inputs(schedule.parameters, schedule.inputs, times)
     return Submission(
         workflow,
-        mix_inputs(schedule.parameters, schedule.inputs, times),
-        f"schedule:{schedule.id}/{times['scheduled_at']}",
+        mixed if workflow.inputs is None else check_inputs(workflow.inputs, mixed),
+        f"schedule:{schedule.id}/{spell_instant(tick.at)}",
         workflow.priority,
         rerun=False,
         correlation_id=str(uuid4()),

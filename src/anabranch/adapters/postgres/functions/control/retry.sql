@@ -27,6 +27,11 @@ begin
     update app.jobs
        set state = 'pending', generation = generation + 1, result = null, error = null, finished_at = null
      where id = _job.id;
+    if _job.scope like 'schedule:%' then  -- of a tick: those after it look whether this job goes on
+        update app.schedule_ticks t set open = true
+         where t.schedule = split_part(split_part(_job.scope, ':', 2), '/', 1)::bigint
+           and t.at = (_job.tick ->> 'scheduled_at')::timestamptz and t.job_id = _job.job_id;
+    end if;
     update app.nodes n
        set state = 'pending', generation = _job.generation + 1, output = null, error = null, opened_at = null,
            finished_at = null, kept = n.name = any(_kept) and exists (

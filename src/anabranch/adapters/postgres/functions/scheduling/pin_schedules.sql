@@ -1,5 +1,5 @@
 -- Pin schedules to the definitions that their workflows have now: [{id, version, workflow_hash, parameters, trouble}, …]. One
--- that was set anew meanwhile was pinned with that. Returns how many.
+-- that was changed meanwhile was pinned with that. Returns how many.
 create function app.pin_schedules(_pins jsonb) returns integer language plpgsql as $$
 declare
     _pinned integer;

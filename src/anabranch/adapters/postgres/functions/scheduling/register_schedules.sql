@@ -1,6 +1,7 @@
 -- Take over what workflow files say of schedules: [{name, workflow, workflow_hash, cron, …}, …] belong to _platform. One that
--- no file names any more is retired where _complete, and keeps its history. A pause is the operator's and stays. Returns the
--- names that schedules made otherwise have already: those stay as they are.
+-- no file names any more is retired where _complete, and keeps its history; its ticks that wait are skipped. A pause is the
+-- operator's and stays. It waits for others that set schedules of the platform. Returns the names that schedules made otherwise
+-- have already: those stay as they are.
 create function app.register_schedules(_platform text, _schedules jsonb, _complete boolean)
 returns table (taken text) language plpgsql as $$
 declare
@@ -8,6 +9,7 @@ declare
     _changed text;
 begin
     perform app.assert_read_committed();
+    perform pg_advisory_xact_lock(hashtextextended('anabranch schedules of ' || _platform, 0));
     for _new in
         select p.* from jsonb_array_elements(_schedules) g cross join jsonb_populate_record(null::app.schedules, g) p
          order by p.name
@@ -46,9 +48,13 @@ begin
            from app.schedules r
           where r.platform = _platform and r.origin = 'workflow' and not r.retired
             and not exists (select from jsonb_array_elements(_schedules) g where g ->> 'name' = r.name);
-        update app.schedules s set retired = true, next_at = null, changed_at = app.now(), version = s.version + 1
-         where s.platform = _platform and s.origin = 'workflow' and not s.retired
-           and not exists (select from jsonb_array_elements(_schedules) g where g ->> 'name' = s.name);
+        with retired as (
+            update app.schedules s set retired = true, next_at = null, changed_at = app.now(), version = s.version + 1
+             where s.platform = _platform and s.origin = 'workflow' and not s.retired
+               and not exists (select from jsonb_array_elements(_schedules) g where g ->> 'name' = s.name)
+            returning s.id)
+        update app.schedule_ticks t set state = 'skipped', reason = 'the schedule was retired while it waited'
+          from retired r where t.schedule = r.id and t.state = 'waiting';
     end if;
 end;
 $$;

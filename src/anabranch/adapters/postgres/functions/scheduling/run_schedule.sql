@@ -1,5 +1,5 @@
 -- Make a tick now that no cron expression asked for, with its job, also while the schedule is paused. No row: the schedule was
--- set anew or retired meanwhile.
+-- changed or retired meanwhile.
 create function app.run_schedule(
     _session bigint, _workflows jsonb, _submissions jsonb, _schedule bigint, _version integer, _at timestamptz,
     _interval_start timestamptz, _by text, _correlation_id text

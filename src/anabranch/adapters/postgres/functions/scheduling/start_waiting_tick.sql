@@ -1,4 +1,4 @@
--- Make the job of a tick that waits, unless the schedule was set anew or is held by another process, or the job of an earlier
+-- Make the job of a tick that waits, unless the schedule was changed or is held by another process, or the job of an earlier
 -- tick goes on. Returns the state of the tick and the rights to advance its job.
 create function app.start_waiting_tick(
     _session bigint, _workflows jsonb, _submissions jsonb, _schedule bigint, _version integer, _at timestamptz, _reason text
