@@ -83,7 +83,9 @@ def find_schedule_mistakes(schedule: Schedule, inputs: Mapping[str, Input] | Non
     except ExpressionError as error:
         yield _mistake_of(error)
         return
-    for found in find_input_mistakes(inputs, filled, "an input")[1] if inputs is not None else ():
+    if inputs is None:
+        return
+    for found in find_input_mistakes(inputs, filled, "an input")[1]:
         place = ("schedule", "inputs", found.name) if found.name in given else ("schedule",)
         yield Mistake(place, f"the schedule's input {found}", of_value=found.name in inputs and found.name in given)
 
