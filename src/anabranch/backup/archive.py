@@ -22,12 +22,13 @@ PIECE_BYTES = 2**20
 
 
 class Copied(NamedTuple):
-    """An object in a backup."""
+    """An object in a backup; its tag is that of the store that it was copied from."""
 
     area: str
     key: str
     size: int
     sha256: str
+    tag: str
 
 
 class Archive:
@@ -104,6 +105,8 @@ class Archive:
         for copied in self.objects():
             if not re.fullmatch("[0-9a-f]{64}", copied.sha256):
                 raise damaged(self.folder, f"{OBJECTS} has no hash for {copied.area}://{copied.key}")
+            if copied.area not in manifest.areas:
+                raise damaged(self.folder, f"{OBJECTS} has an object of an area that it is without")
             self._verify(self.path_of(copied.sha256), copied.size, copied.sha256, f"{copied.area}://{copied.key}")
 
     def _verify(self, file: Path, size: int, digest: str, what: str) -> None:

@@ -5,17 +5,20 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from anabranch.adapters.postgres.connect import connect, mask
+from psycopg import Connection
+from psycopg.rows import TupleRow
+
+from anabranch.adapters.postgres.connect import Role, connect, mask
 from anabranch.adapters.postgres.schema.files import Files
 from anabranch.adapters.postgres.schema.live_sessions import refuse_live_sessions
 from anabranch.adapters.postgres.schema.migrate import connected, migrate
 from anabranch.adapters.postgres.schema.pgstac import migrate_catalog
 from anabranch.adapters.postgres.schema.roles import make_roles
 from anabranch.app import open_tiers
-from anabranch.backup.archive import DUMP, KEYS, Archive
+from anabranch.backup.archive import DUMP, KEYS, OBJECTS, Archive
 from anabranch.backup.manifest import Manifest, damaged, read_manifest
 from anabranch.backup.postgres_programs import SCHEMAS, load
-from anabranch.backup.write import key_files
+from anabranch.backup.write import KEY_NAMES, key_files
 from anabranch.canonical import Json, JsonObject, canonical, sha256
 from anabranch.embedded.cluster import Cluster
 from anabranch.embedded.home import Home
@@ -33,6 +36,8 @@ IDENTIFY_DATABASE = """
     select d.datname::text, d.oid::text, s.system_identifier::text
       from pg_catalog.pg_database d, pg_catalog.pg_control_system() s where d.datname = current_database()
 """
+FIND_VERSIONS = "select tier, key, version from app.published_files where version is not null"
+MOVE_VERSION = "update app.published_files set version = %s where tier = %s and key = %s and version = %s"
 DROP_SCHEMAS = f"drop schema if exists {', '.join(SCHEMAS)} cascade;"
 Progress = Callable[[str], None]
 
@@ -40,6 +45,7 @@ Progress = Callable[[str], None]
 def verify_backup(folder: Path) -> Manifest:
     """Read a whole backup; InputError where it is damaged, Conflict where this version can't use it."""
     manifest = read_manifest(folder)
+    _require_known(folder, manifest)
     Archive(folder).verify(manifest)
     if manifest.release > Files().release.number:
         raise Conflict(
@@ -48,6 +54,20 @@ def verify_backup(folder: Path) -> Manifest:
             remedy="Restore it with the version that made it, or a later one.",
         )
     return manifest
+
+
+def _require_known(folder: Path, manifest: Manifest) -> None:
+    """Refuse a manifest that has other parts and areas than backups have, and keys that it does not name."""
+    names = [part.name for part in manifest.parts]
+    keys = {f"{KEYS}/{name}" for name in KEY_NAMES}
+    needed = {DUMP, OBJECTS}
+    if len(names) != len(set(names)) or not needed <= set(names) <= needed | keys:
+        raise damaged(folder, "its parts are not those of a backup")
+    if unnamed := {name for name in keys if (folder / name).exists()} - set(names):
+        raise damaged(folder, f"{min(unnamed)} is not named in its manifest")
+    areas, without = set(manifest.areas), set(manifest.without)
+    if areas & without or areas | without != set(AREAS):
+        raise damaged(folder, "its areas are not those of a backup")
 
 
 def restore_backup(
@@ -64,10 +84,10 @@ def restore_backup(
             _prepare_database(url, manifest)
             home.begin_restore(_mark_of(settings, manifest))
             progress("restoring objects")
-            _restore_keys(settings, archive)
             _restore_objects(storage, archive)
             progress("restoring the database")
-            _restore_database(url, archive)
+            _restore_database(url, storage, archive)
+            _restore_keys(settings, archive)  # with the secrets that they seal
             home.end_restore()
     return manifest
 
@@ -156,14 +176,25 @@ def _restore_objects(storage: Storage, archive: Archive) -> None:
             raise damaged(archive.folder, f"{copied.area}://{copied.key} has another content")
 
 
-def _restore_database(url: str, archive: Archive) -> None:
+def _restore_database(url: str, storage: Storage, archive: Archive) -> None:
     with connected(url) as connection:
         major = connection.info.server_version // 10_000
     load(url, archive.folder / DUMP, major, DROP_SCHEMAS, Files()["schema/new_history.sql"].text)
     migrate(url)
+    with connect(url, Role.OWNER) as connection:
+        _follow_versions(connection, storage, archive)
     if migrate_catalog(url).current:
         with connect(url, None, name="anabranch catalog") as connection:
             rebuild(connection)
+
+
+def _follow_versions(connection: Connection[TupleRow], storage: Storage, archive: Archive) -> None:
+    """Files that others may replace are shown in one version, by its tag: give them those of the restored objects."""
+    shown = set(connection.execute(FIND_VERSIONS).fetchall())
+    for copied in archive.objects():
+        known = copied.area, copied.key, copied.tag
+        if known in shown:
+            connection.execute(MOVE_VERSION, [storage.areas[copied.area].stat(copied.key).tag, *known])
 
 
 def _not_empty(what: str) -> Conflict:

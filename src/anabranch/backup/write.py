@@ -20,9 +20,10 @@ from anabranch.settings import Settings
 from anabranch.storage.locations import AREAS
 from anabranch.storage.tiers import Stat, Tier
 
-__all__ = ["Written", "key_files", "write_backup"]
+__all__ = ["KEY_NAMES", "Written", "key_files", "write_backup"]
 
 NAMED = ".named"
+KEY_NAMES = ("signing-key.pem", "webhook-key")
 MAX_TRIES = 3
 MAX_LISTED = 20
 
@@ -58,7 +59,7 @@ def write_backup(
 
 def key_files(settings: Settings) -> Mapping[str, Path]:
     """The files of the keys that seal secrets and sign manifests, by their names in a backup."""
-    return {"signing-key.pem": settings.signing_key_file, "webhook-key": settings.webhook_key_file}
+    return dict(zip(KEY_NAMES, (settings.signing_key_file, settings.webhook_key_file), strict=True))
 
 
 def _write(
@@ -103,8 +104,7 @@ def _dump_patiently(archive: Archive, url: str) -> tuple[list[Part], int, int]:
 
 def _note_named(archive: Archive, snapshot: Snapshot) -> None:
     with open(archive.folder / NAMED, "w", opener=open_private) as noted:
-        for named in snapshot.named_objects():
-            noted.write(json.dumps(named) + "\n")
+        noted.writelines(json.dumps(named) + "\n" for named in snapshot.named_objects())
 
 
 def _find_missing(archive: Archive, without: Sequence[str]) -> tuple[list[str], int]:
@@ -139,7 +139,7 @@ def _copy(archive: Archive, area: str, tier: Tier, listed: Stat) -> Copied | Non
     found = listed
     for tries in range(1, MAX_TRIES + 1):
         try:
-            return Copied(area, found.key, *archive.write_object(tier.stream(found.key, tag=found.tag)))
+            return Copied(area, found.key, *archive.write_object(tier.stream(found.key, tag=found.tag)), found.tag)
         except NotFound:
             return None
         except Conflict as error:

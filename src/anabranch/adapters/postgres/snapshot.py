@@ -23,8 +23,8 @@ LOCK_PATIENCE = timedelta(seconds=60)
 PAGE_ROWS = 10_000
 HOLDS_LOCK = """
     select exists (select from pg_catalog.pg_locks l
-                    where l.locktype = 'advisory' and l.pid = pg_catalog.pg_backend_pid() and l.granted and l.objsubid = 1
-                      and (l.classid::bigint << 32) + l.objid::bigint = %s)
+                    where l.locktype = 'advisory' and l.pid = pg_catalog.pg_backend_pid() and l.granted
+                      and l.objsubid = 1 and (l.classid::bigint << 32) + l.objid::bigint = %s)
 """
 # The settings of readers are for short queries; a snapshot is read for as long as it takes.
 NO_TIMEOUTS = "set statement_timeout = 0; set idle_in_transaction_session_timeout = 0"
