@@ -31,7 +31,9 @@ class Meter:
         self._plans: list[dict[str, Any]] = []
         self._tokens: dict[tuple[Any, ...], int] = {}
         self.connection.add_notice_handler(self._hear)
-        self.session = self.value("open_session", "worker", "host", 1, "member", ["default"], 1, "1 hour", [], None, None)
+        self.session = self.value(
+            "open_session", "worker", "host", 1, "member", ["default"], 1, "1 hour", [], None, None
+        )
 
     def __enter__(self) -> "Meter":
         return self
