@@ -424,6 +424,8 @@ async def test_p9_an_order_calls_back_whatever_became_of_its_revision(acme: Serv
 async def test_p9_a_callback_that_is_named_again_does_not_close_its_breaker(acme: Served, receiver: Receiver) -> None:
     breaker = "select failures, open_until from app.webhook_endpoints"
     await acme.order(callback_url=receiver.url("/hook"))
+    await receiver.wait(1)
+    await acme.delivered("delivered")  # one that succeeds later would close it
     with connect(acme.url, None) as connection:
         connection.execute("set anabranch.platform = '*'")
         connection.execute("update app.webhook_endpoints set failures = 5, open_until = app.now() + interval '1 day'")
