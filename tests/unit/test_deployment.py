@@ -1,6 +1,7 @@
 """All forms of deployment agree with one list of processes, and what can check their files finds nothing."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -59,6 +60,19 @@ def test_compose_runs_the_listed_processes(role: str) -> None:
     if "port" in ROLES[role]:
         assert service["ports"][0].endswith(f":{ROLES[role]['port']}")
         assert f":{ROLES[role]['port']}{ROLES[role]['ready']}'" in service["healthcheck"]["test"][-1]
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or shutil.which("setpriv") is None, reason="only root can give folders away")
+def test_compose_makes_the_folders_with_its_few_capabilities_and_again_at_each_start(tmp_path: Path) -> None:
+    service = read_compose()["services"]["folders"]
+    kept = ",".join(f"+{capability.lower()}" for capability in service["cap_add"])
+    volume = tmp_path / "anabranch"
+    volume.mkdir()
+    folders = [folder.replace("/srv/anabranch", str(volume)) for folder in service["command"]]
+    command = ["setpriv", f"--bounding-set=-all,{kept}", f"--inh-caps=-all,{kept}", *service["entrypoint"], *folders]
+    for _ in range(2):
+        subprocess.run(command, check=True)
+    assert {Path(folder).stat().st_uid for folder in folders} == {10001}
 
 
 def test_light_and_heavy_workers_serve_every_queue_together() -> None:
