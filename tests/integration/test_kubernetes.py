@@ -90,6 +90,23 @@ def test_deployments_run_the_listed_processes_confined(role: str) -> None:
     assert find("overlays/production", "PodDisruptionBudget", role)
 
 
+def pods() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Each role that any folder starts, and its pod."""
+    for one in (one for folder in FOLDERS for one in render(folder)):
+        if one["kind"] in ("Deployment", "ScaledJob"):
+            yield one["metadata"]["name"], one["spec"].get("jobTargetRef", one["spec"])["template"]["spec"]
+
+
+def test_keys_are_files_and_only_senders_of_webhooks_have_theirs() -> None:
+    for role, pod in pods():
+        containers = [*pod["containers"], *pod.get("initContainers", [])]
+        variables = {source["secretRef"]["name"] for each in containers for source in each["envFrom"] if "secretRef" in source}
+        (mounted,) = [volume["secret"] for volume in pod["volumes"] if "secret" in volume]
+        assert mounted["secretName"] not in variables
+        files = [item["key"] for item in mounted["items"]]
+        assert files == ["signing-key.pem"] + (["webhook-key"] if role in ("api", "orchestrator") else [])
+
+
 def test_the_probes_of_the_api_are_the_listed_ones() -> None:
     pod = find("base", "Deployment", "api")["spec"]["template"]["spec"]
     (container,) = pod["containers"]
