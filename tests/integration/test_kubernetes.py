@@ -132,19 +132,19 @@ def queries() -> Iterator[str]:
 
 
 @pytest.mark.postgres
-async def test_scalers_count_the_work_of_a_queue_with_a_login_that_may_only_read(
+async def test_scalers_count_the_work_of_a_queue_with_a_login_that_may_read_nothing_else(
     engine: EngineHarness, database_url: str
 ) -> None:
     await engine.submit(fan_out(3))
     await engine.claim(limit=1)
     with psycopg.connect(database_url, autocommit=True) as connection:
-        connection.execute("create role scaler_test login in role anabranch_reader")
+        connection.execute("create role scaler_test login in role anabranch_scaler")
         try:
             connection.execute("set role scaler_test")
             found = [connection.execute(query).fetchone() for query in queries()]
             assert found == [(0,), (3,)]
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
-                connection.execute("delete from app.jobs")
+                connection.execute("select from app.jobs")
         finally:
             connection.execute("reset role")
             connection.execute("drop role scaler_test")

@@ -32,6 +32,7 @@ class Role(Enum):
     HANDLER = "anabranch_handler"
     GEO = "anabranch_geo"
     FEATURES = "anabranch_features"
+    SCALER = "anabranch_scaler"
 
 
 # No connection, none left, an end, a server that only reads.
@@ -71,6 +72,7 @@ SETTINGS: Mapping[Role, Mapping[str, str]] = {
         "default_transaction_read_only": "on",
         "search_path": "geo,public",
     },
+    Role.SCALER: {"statement_timeout": "10s", "default_transaction_read_only": "on"},
 }
 
 

@@ -1,11 +1,12 @@
 -- Who may do what in schema app; part of every deployment.
 -- The app role only calls functions, so no state changes but by them (E5); the reader only reads; handlers publish.
-revoke all on schema app from public, anabranch_app, anabranch_reader, anabranch_handler, anabranch_geo, anabranch_features;
-grant usage on schema app to anabranch_app, anabranch_reader, anabranch_handler, anabranch_geo, anabranch_features;
+revoke all on schema app from public, anabranch_app, anabranch_reader, anabranch_handler, anabranch_geo, anabranch_features, anabranch_scaler;
+grant usage on schema app to anabranch_app, anabranch_reader, anabranch_handler, anabranch_geo, anabranch_features, anabranch_scaler;
 
-revoke all on all tables in schema app from public, anabranch_app, anabranch_reader, anabranch_handler, anabranch_geo, anabranch_features;
+revoke all on all tables in schema app from public, anabranch_app, anabranch_reader, anabranch_handler, anabranch_geo, anabranch_features, anabranch_scaler;
 grant select on all tables in schema app to anabranch_reader;
--- The hash of a key's secret is nobody's to read, nor is a sealed one. Features are served from views that publications
+-- The hash of a key's secret is nobody's to read, nor is a sealed one. What starts workers reads how much waits, with
+-- the functions of that view, and nothing else. Features are served from views that publications
 -- show; what a user's handlers make in geo is nobody else's to read.
 do $$
 begin
@@ -18,6 +19,9 @@ begin
     if to_regclass('app.layers') is not null then
         grant select on app.layers to anabranch_features;
     end if;
+    if to_regclass('app.queue_depths') is not null then
+        grant select on app.queue_depths to anabranch_scaler;
+    end if;
     if to_regnamespace('geo') is not null then
         revoke all on schema geo from public;
         grant usage on schema geo to anabranch_handler, anabranch_features, anabranch_reader;
@@ -25,9 +29,9 @@ begin
     end if;
 end;
 $$;
-revoke all on all sequences in schema app from public, anabranch_app, anabranch_reader, anabranch_handler, anabranch_geo, anabranch_features;
+revoke all on all sequences in schema app from public, anabranch_app, anabranch_reader, anabranch_handler, anabranch_geo, anabranch_features, anabranch_scaler;
 
-revoke all on all routines in schema app from public, anabranch_app, anabranch_reader, anabranch_handler, anabranch_geo, anabranch_features;
+revoke all on all routines in schema app from public, anabranch_app, anabranch_reader, anabranch_handler, anabranch_geo, anabranch_features, anabranch_scaler;
 
 -- The app role calls whole transitions, never their parts: a part has no fence (E3). A function that is not volatile
 -- can't write, so both may call it. Handlers have a role of their own, which records what is published and touches
@@ -63,6 +67,9 @@ begin
         end if;
         if _routine.name in (to_regprocedure('app.layer_publication(text,text)'), to_regprocedure('app.may_read(text,text,boolean)')) then
             execute format('grant execute on function %s to anabranch_features', _routine.name);
+        end if;
+        if _routine.name in (to_regprocedure('app.now()'), to_regprocedure('app.read_running(text,text)'), to_regprocedure('app.count_ancestors(bigint,text)')) then
+            execute format('grant execute on function %s to anabranch_scaler', _routine.name);
         end if;
         if _routine.handlers then
             execute format('grant execute on function %s to anabranch_handler', _routine.name);

@@ -6,7 +6,8 @@ declare
     -- Since 16 a role's maker is its administrator, and may still not act as it.
     _act constant text := case when current_setting('server_version_num')::integer >= 160000 then 'set' else 'member' end;
 begin
-    foreach _role in array array['anabranch_owner', 'anabranch_app', 'anabranch_reader', 'anabranch_handler', 'anabranch_geo', 'anabranch_features'] loop
+    foreach _role in array array['anabranch_owner', 'anabranch_app', 'anabranch_reader', 'anabranch_handler', 'anabranch_geo', 'anabranch_features',
+                                'anabranch_scaler'] loop
         if pg_catalog.to_regrole(_role) is null then
             begin
                 execute format('create role %I nologin', _role);

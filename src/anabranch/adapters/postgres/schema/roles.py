@@ -1,4 +1,4 @@
-"""The four roles, and what to ask of an administrator where the login user may not make them."""
+"""The roles, and what to ask of an administrator where the login user may not make them."""
 
 import psycopg
 from psycopg import Connection, sql
