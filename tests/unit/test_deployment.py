@@ -49,6 +49,17 @@ def test_units_run_the_listed_processes(role: str) -> None:
         assert service["TimeoutStopSec"] == str(ROLES[role]["grace_seconds"])
 
 
+@pytest.mark.parametrize("role", SERVICES)
+def test_a_migration_stops_no_service_and_workers_start_with_the_machine(role: str) -> None:
+    (name,) = [unit.name for unit in UNITS if unit.name.startswith(f"anabranch-{role}")]
+    unit = read_unit(name)
+    assert "Requires" not in unit["Unit"]
+    assert "anabranch-migrate.service" in unit["Unit"]["Wants"].split()
+    assert "anabranch-migrate.service" in unit["Unit"]["After"].split()
+    assert unit["Service"]["Restart"] == "always"
+    assert ("multi-user.target" in unit["Install"]["WantedBy"].split()) == role.startswith("worker")
+
+
 @pytest.mark.parametrize("role", ["migrate", *SERVICES])
 def test_compose_runs_the_listed_processes(role: str) -> None:
     service = read_compose()["services"][role]
