@@ -100,7 +100,8 @@ def pods() -> Iterator[tuple[str, dict[str, Any]]]:
 def test_keys_are_files_and_only_senders_of_webhooks_have_theirs() -> None:
     for role, pod in pods():
         containers = [*pod["containers"], *pod.get("initContainers", [])]
-        variables = {source["secretRef"]["name"] for each in containers for source in each["envFrom"] if "secretRef" in source}
+        sources = [source for each in containers for source in each["envFrom"]]
+        variables = {source["secretRef"]["name"] for source in sources if "secretRef" in source}
         (mounted,) = [volume["secret"] for volume in pod["volumes"] if "secret" in volume]
         assert mounted["secretName"] not in variables
         files = [item["key"] for item in mounted["items"]]

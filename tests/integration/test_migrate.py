@@ -328,7 +328,8 @@ def test_a_login_learns_what_an_administrator_must_run(fresh: Cluster) -> None:
     assert caught.value.remedy == (
         'Let an administrator run: create role "anabranch_owner" nologin; create role "anabranch_app" nologin; '
         'create role "anabranch_reader" nologin; create role "anabranch_handler" nologin; '
-        'create role "anabranch_geo" nologin; create role "anabranch_features" nologin; create role "anabranch_scaler" nologin; '
+        'create role "anabranch_geo" nologin; create role "anabranch_features" nologin; '
+        'create role "anabranch_scaler" nologin; '
         'grant "anabranch_owner", "anabranch_app", "anabranch_reader", "anabranch_handler", "anabranch_geo", '
         '"anabranch_features", "anabranch_scaler" to "plain"; '
         'grant create on database "postgres" to "plain";'

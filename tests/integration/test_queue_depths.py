@@ -19,7 +19,7 @@ def read_depths(url: str) -> dict[str, tuple[int, int]]:
     return {queue: (ready, running) for queue, ready, running in rows}
 
 
-async def test_a_task_that_a_limit_held_back_counts_once_there_is_room(engine: EngineHarness, database_url: str) -> None:
+async def test_a_task_that_a_limit_held_counts_once_there_is_room(engine: EngineHarness, database_url: str) -> None:
     await engine.store.limit(LimitKind.WORKFLOW, "two", {"most": 1}, "tester")
     await engine.submit(TWO_QUEUES)
     (light,) = await engine.claim()
