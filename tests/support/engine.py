@@ -76,10 +76,11 @@ class EngineHarness:
         *,
         session: SessionId | None = None,
         delay: timedelta | None = None,
+        ran: timedelta | None = None,
     ) -> tuple[list[Answer], list[TakenRight]]:
         """Report how attempts ended, and nothing more."""
         text = encode({"code": "test", "message": "no"} if body is None and ended is not Ended.COMPLETED else body)
-        reports = [Report(claim.fence, ended, text, delay) for claim in claims]
+        reports = [Report(claim.fence, ended, text, delay, ran) for claim in claims]
         return await self.store.report(session or self.session, reports)
 
     async def sweep(self) -> Swept:
@@ -97,9 +98,9 @@ class EngineHarness:
         pulse.close()
         return Swept(expired, released)
 
-    async def finish(self, claims: Sequence[Claim], body: Json = None) -> None:
+    async def finish(self, claims: Sequence[Claim], body: Json = None, *, ran: timedelta | None = None) -> None:
         """Complete attempts and advance what that finished."""
-        _, rights = await self.end(claims, body=body)
+        _, rights = await self.end(claims, body=body, ran=ran)
         await self.advance(rights)
 
     async def state(self, job_id: str) -> JobState:
