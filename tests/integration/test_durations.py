@@ -12,6 +12,7 @@ from anabranch.testing.clock import Clock
 from tests.support.engine import EngineHarness, fan_out
 
 pytestmark = pytest.mark.postgres
+NOTHING = timedelta(0)
 Histogram = tuple[dict[str, int], float]
 
 
@@ -42,8 +43,8 @@ async def test_jobs_nodes_tasks_and_waits_are_measured(engine: EngineHarness, cl
     clock.advance(timedelta(seconds=10))
     claims = await engine.claim(2)
     clock.advance(timedelta(seconds=40))
-    await engine.finish(claims)
-    await engine.finish(await engine.claim())
+    await engine.finish(claims, ran=timedelta(seconds=40))
+    await engine.finish(await engine.claim(), ran=NOTHING)
 
     assert await read(engine, database_url) == {
         ("job", "fan_out", "completed"): ({"60.0": 1}, 50.0),
@@ -62,7 +63,7 @@ async def test_an_attempt_that_is_repeated_counts_by_itself_and_its_task_waited_
     for ended in (Ended.RETRY, Ended.FAILED):
         claims = await engine.claim()
         clock.advance(timedelta(seconds=2))
-        _, rights = await engine.end(claims, ended, delay=timedelta(0))
+        _, rights = await engine.end(claims, ended, delay=NOTHING, ran=timedelta(seconds=2))
         await engine.advance(rights)
         await engine.sweep()
 
@@ -72,13 +73,28 @@ async def test_an_attempt_that_is_repeated_counts_by_itself_and_its_task_waited_
     assert seen["wait", "default", ""] == ({"0.01": 1}, 0.0)
 
 
+async def test_a_task_waits_until_an_attempt_starts(engine: EngineHarness, clock: Clock, database_url: str) -> None:
+    await engine.submit(fan_out(1))
+    for ended, ran in ((Ended.HANDED_BACK, None), (Ended.RETRY, NOTHING), (Ended.FAILED, NOTHING)):
+        claims = await engine.claim()
+        clock.advance(timedelta(seconds=20))
+        _, rights = await engine.end(claims, ended, delay=NOTHING, ran=ran)
+        await engine.advance(rights)
+        await engine.sweep()
+
+    seen = await read(engine, database_url)
+
+    assert seen["task", "do", "repeated"] == seen["task", "do", "failed"] == ({"0.01": 1}, 0.0)
+    assert seen["wait", "default", ""] == ({"60.0": 1}, 40.0)
+
+
 async def test_a_report_that_comes_twice_or_late_counts_once(engine: EngineHarness, database_url: str) -> None:
     job = await engine.submit(fan_out(2))
     first, second = await engine.claim()
-    await engine.end([first])
-    await engine.end([first])
+    await engine.end([first], ran=NOTHING)
+    await engine.end([first], ran=NOTHING)
     await engine.store.cancel(job.job_id, "test")
-    await engine.end([second])
+    await engine.end([second], ran=NOTHING)
 
     seen = {key: sum(buckets.values()) for key, (buckets, _) in (await read(engine, database_url)).items()}
 

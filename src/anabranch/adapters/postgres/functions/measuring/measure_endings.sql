@@ -1,6 +1,7 @@
 -- Count how long attempts took that a batch of reports ends, from the start of the handler, and how long tasks waited for
 -- their first one, from the opening of their node: a row for each bucket that is met, so that a large batch of equal tasks
--- adds few. Planners and aggregators are no tasks of anybody, and one for which the worker has no handler was not begun.
+-- adds few. Planners and aggregators are no tasks of anybody. An attempt whose handler never started counts for neither:
+-- the task waits on, for the first attempt that starts.
 create function app.measure_endings(_endings app.ending[], _closed bigint[]) returns void language plpgsql as $$
 declare
     _now timestamptz := app.now();
@@ -16,11 +17,13 @@ begin
         return;
     end if;
     with ended as materialized (
-        select array_position(_lanes, e.lane) as place, e.idx, e.claimed_at = e.first_at as is_first,
-               coalesce(e.started_at, e.claimed_at) as began_at,
+        select array_position(_lanes, e.lane) as place, e.idx, e.started_at as began_at,
+               e.claimed_at = e.first_at or not exists (
+                   select from app.attempts a
+                    where a.lane = e.lane and a.idx = e.idx and a.attempt < e.attempt and a.started_at is not null) as is_first,
                case when e.lane = any(_closed) then 'cancelled' when e.ended in ('completed', 'referenced') then 'completed'
                     when e.ended = 'failed' then 'failed' else 'repeated' end as status
-          from unnest(_endings) e where e.ended <> 'missing'),
+          from unnest(_endings) e where e.started_at is not null and e.ended <> 'missing'),
     took as (
         select e.place, case when _mixed then
                    (select i.handler from app.items i where i.lane = _lanes[e.place] and i.idx = e.idx) end as handler,
