@@ -118,7 +118,12 @@ def test_the_probes_of_the_api_are_the_listed_ones() -> None:
 
 def test_a_heavy_job_is_a_heavy_worker_that_ends() -> None:
     (job,) = [one for one in render("overlays/keda") if one["kind"] == "ScaledJob"]
-    pod = job["spec"]["jobTargetRef"]["template"]["spec"]
+    template = job["spec"]["jobTargetRef"]["template"]
+    assert template["metadata"]["annotations"] == {
+        "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
+        "karpenter.sh/do-not-disrupt": "true",
+    }
+    pod = template["spec"]
     deployment = find("overlays/production", "Deployment", "worker-heavy")["spec"]["template"]["spec"]
     assert pod.pop("restartPolicy") == "Never"
     assert pod["containers"][0]["args"] == [*ROLES["worker-heavy"]["command"], "--exit-when-idle", "60"]
