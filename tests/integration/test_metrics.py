@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from pathlib import Path
 
 import httpx
@@ -96,7 +97,7 @@ async def test_metrics_tell_of_jobs_tasks_and_requests(api: httpx.AsyncClient, e
 async def test_the_page_lists_every_metric_of_the_answer(api: httpx.AsyncClient, engine: EngineHarness) -> None:
     await engine.store.cancel((await engine.submit(fan_out(1))).job_id, "test")
     await engine.submit(fan_out(1), run=2)
-    await engine.finish(await engine.claim())
+    await engine.finish(await engine.claim(), ran=timedelta(0))
     await engine.sweep()
     await api.post("/api/jobs/submit/hello_world", json={"n": 3})
     async with asyncio.timeout(PATIENCE_SECONDS):
