@@ -137,6 +137,27 @@ def assets_over(*files: PublishedFile, allowed: bool = False) -> Assets:
     return Assets(Catalog("", 1), published, TierObjects(Storage({})), draws_in_place=allowed)
 
 
+class Replaced:
+    """A catalog whose item is replaced after it was read once."""
+
+    def __init__(self, *documents: Any) -> None:  # of STAC
+        self._documents = list(documents)
+
+    async def item(self, *_: str) -> Any:
+        return self._documents.pop(0) if len(self._documents) > 1 else self._documents[0]
+
+
+async def test_p5_the_rasters_of_an_item_are_found_while_it_is_replaced() -> None:
+    old, new = (
+        {"collection": "c", "id": "i", "assets": {"data": {"type": "image/tiff", "href": href}}}
+        for href in ("silver://jobs/old.tif", COG.address)
+    )
+    catalog: Any = Replaced(old, new)
+    published: Any = Shown(replace(COG, key="c/i"))
+    found = await Assets(catalog, published, TierObjects(Storage({})), draws_in_place=False).find("c", "i")
+    assert found.addresses == {"data": COG.address}
+
+
 @pytest.mark.parametrize("allowed", [True, False])
 async def test_s4_a_file_in_place_is_drawn_only_while_that_is_allowed(allowed: bool) -> None:
     mine, copied = replace(COG, address="bronze://a.tif", key="c/i", version="v1"), replace(COG, key="c/i")

@@ -86,11 +86,23 @@ class Assets:
         fresh = time.monotonic() - at < FRESH_SECONDS and await self._catalog.may_read(collection)
         if fresh and await self._shows(f"{collection}/{item}", known):
             return known
-        (found,) = await self.read([await self._catalog.item(collection, item)])
+        found = await self._read_current(collection, item)
         if len(self._known) >= MAX_CACHED_ITEMS:
             self._known.clear()
         self._known[self._platform, collection, item] = time.monotonic(), found
         return found
+
+    async def _read_current(self, collection: str, item: str) -> Rasters:
+        """The rasters of an item; it is read again if it was replaced before its files were found (P5)."""
+        document = await self._catalog.item(collection, item)
+        while True:
+            (found,) = await self.read([document])
+            if found.addresses.keys() == rasters_of(document).keys():
+                return found
+            again = await self._catalog.item(collection, item)
+            if again == document:
+                return found
+            document = again
 
     async def _shows(self, key: str, rasters: Rasters) -> bool:
         """Whether an item still shows these: what was withdrawn or replaced is not drawn from the cache (P6)."""
