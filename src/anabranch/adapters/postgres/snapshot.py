@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from functools import partial
 from typing import NamedTuple
@@ -71,7 +71,11 @@ def hold_removals(url: str) -> Iterator[Callable[[], None]]:
                     f"a backup of database {connection.info.dbname} is running, or a sweep of its storage",
                 )
             time.sleep(0.05)
-        yield partial(_require_held, connection)
+        try:
+            yield partial(_require_held, connection)
+        finally:
+            with suppress(OperationalError):  # the end of the connection would release it, but at some later time
+                connection.execute("select pg_advisory_unlock(%s)", [LOCK_NUMBER])
 
 
 def _require_held(connection: Connection[TupleRow]) -> None:
