@@ -9,6 +9,13 @@ from psycopg import Connection
 from psycopg.rows import TupleRow
 
 from anabranch.adapters.postgres.connect import Role, connect, mask
+from anabranch.adapters.postgres.restoring import (
+    FileVersion,
+    find_file_versions,
+    find_schemas,
+    identify_database,
+    move_file_version,
+)
 from anabranch.adapters.postgres.schema.files import Files
 from anabranch.adapters.postgres.schema.live_sessions import refuse_live_sessions
 from anabranch.adapters.postgres.schema.migrate import connected, migrate
@@ -31,13 +38,6 @@ from anabranch.storage.tiers import Storage
 
 __all__ = ["restore_backup", "verify_backup"]
 
-FIND_SCHEMAS = "select nspname from pg_catalog.pg_namespace where nspname = any(%s) order by nspname"
-IDENTIFY_DATABASE = """
-    select d.datname::text, d.oid::text, s.system_identifier::text
-      from pg_catalog.pg_database d, pg_catalog.pg_control_system() s where d.datname = current_database()
-"""
-FIND_VERSIONS = "select tier, key, version from app.published_files where version is not null"
-MOVE_VERSION = "update app.published_files set version = %s where tier = %s and key = %s and version = %s"
 DROP_SCHEMAS = f"drop schema if exists {', '.join(SCHEMAS)} cascade;"
 Progress = Callable[[str], None]
 
@@ -98,7 +98,7 @@ def _mark_of(settings: Settings, manifest: Manifest) -> str:
     if settings.database_url:
         url = settings.database_url.get_secret_value()
         with connected(url) as connection:
-            database = [mask(url), *(connection.execute(IDENTIFY_DATABASE).fetchone() or ())]
+            database = [mask(url), *identify_database(connection)]
     areas: JsonObject = {area: getattr(settings.storage, area) for area in AREAS}
     options = settings.storage.options.get_secret_value() if settings.storage.options else ""
     keys: JsonObject = {name: str(file) for name, file in key_files(settings).items()}
@@ -109,7 +109,7 @@ def _mark_of(settings: Settings, manifest: Manifest) -> str:
 def _require_empty(settings: Settings, storage: Storage, archive: Archive, manifest: Manifest) -> None:
     if settings.database_url:
         with connected(settings.database_url.get_secret_value()) as connection:
-            if found := connection.execute(FIND_SCHEMAS, [list(SCHEMAS)]).fetchone():
+            if found := find_schemas(connection, SCHEMAS):
                 raise _not_empty(f"database {connection.info.dbname} has a schema {found[0]}")
     elif Cluster(Home(settings.home)).exists:
         raise _not_empty(f"{settings.home} has a database")
@@ -190,11 +190,11 @@ def _restore_database(url: str, storage: Storage, archive: Archive) -> None:
 
 def _follow_versions(connection: Connection[TupleRow], storage: Storage, archive: Archive) -> None:
     """Files that others may replace are shown in one version, by its tag: give them those of the restored objects."""
-    shown = set(connection.execute(FIND_VERSIONS).fetchall())
+    shown = find_file_versions(connection)
     for copied in archive.objects():
-        known = copied.area, copied.key, copied.tag
+        known = FileVersion(copied.area, copied.key, copied.tag)
         if known in shown:
-            connection.execute(MOVE_VERSION, [storage.areas[copied.area].stat(copied.key).tag, *known])
+            move_file_version(connection, known, storage.areas[copied.area].stat(copied.key).tag)
 
 
 def _not_empty(what: str) -> Conflict:
