@@ -5,6 +5,7 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from anabranch.engine.model import (
     JobState,
     LimitKind,
     ProgressReport,
+    Purpose,
     Report,
     SessionKind,
 )
@@ -161,6 +163,9 @@ async def test_a_worker_ends_by_itself_only_when_it_has_nothing_to_do(engine: En
         loop = TaskLoop(engine.store, runner, live, options)
         live.tasks[claim.key] = HeldTask(claim, 0.0)
         assert not loop._has_been_idle()
+        planning = replace(claim, lane=replace(claim.lane, purpose=Purpose.PLAN))
+        live.tasks[claim.key] = HeldTask(planning, 0.0)
+        assert loop._has_been_idle(), "planning is for workflows of all queues"
         live.tasks.clear()
         await asyncio.wait_for(loop.work(asyncio.Event()), PATIENCE_SECONDS)
         runner.close()

@@ -22,7 +22,7 @@ from anabranch.engine.worker.reporter import NO_CLAIMS, Outbox
 from anabranch.engine.worker.run_times import MAX_FAST_TIME, PREFETCH_TIME, RunTimes
 from anabranch.engine.worker.runner import Runner
 
-__all__ = ["Dispatcher", "WorkerOptions"]
+__all__ = ["Dispatcher", "WorkerOptions", "is_internal"]
 
 log = structlog.get_logger()
 MAX_PREFETCH_IDLE = timedelta(seconds=0.5)
@@ -35,7 +35,7 @@ class WorkerOptions:
     """How a worker works: what it serves, how many handlers run at once, and the grace they have when they must stop.
 
     Handlers write to `scratch`, where only this process does. With `longest_idle` it ends by itself, once it has had
-    nothing to do for that long.
+    no task of these queues for that long.
     """
 
     queues: Sequence[str]
@@ -97,7 +97,7 @@ class Dispatcher:
         for claim in claims:
             held = self._held[claim.key] = HeldTask(claim, now)
             waiting = self._quick if self._runner.is_quick(claim) else self._waiting
-            (self._internal if _is_internal(claim) else waiting).append(held)
+            (self._internal if is_internal(claim) else waiting).append(held)
         self._dispatch()
 
     def return_prefetched(self) -> None:
@@ -172,7 +172,7 @@ class Dispatcher:
         self._outbox.write([_hand_back(held) for held in given])
 
     def _handlers_running(self) -> int:
-        return sum(not _is_internal(chunk[0].claim) for chunk in self._running.values() if chunk)
+        return sum(not is_internal(chunk[0].claim) for chunk in self._running.values() if chunk)
 
     def _runs_fast(self) -> bool:
         slow = time.monotonic() - MAX_FAST_TIME.total_seconds()
@@ -248,6 +248,6 @@ def _hand_back(held: HeldTask) -> Report:
     return Report(held.claim.fence, Ended.HANDED_BACK)
 
 
-def _is_internal(claim: Claim) -> bool:
+def is_internal(claim: Claim) -> bool:
     """Whether a task is the engine's own: it plans, folds results, or starts a child job."""
     return claim.lane.purpose is not Purpose.WORK or is_child_job(claim)

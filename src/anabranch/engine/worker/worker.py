@@ -13,7 +13,7 @@ from anabranch.engine.model import Answer, Report
 from anabranch.engine.ports import NO_TRACER, Refused, Store, Tracer, Turn
 from anabranch.engine.registry import Registry
 from anabranch.engine.sessions.live_session import LiveSession, StopAttempts
-from anabranch.engine.worker.dispatcher import MAX_PREFETCH_IDLE, Dispatcher, WorkerOptions
+from anabranch.engine.worker.dispatcher import MAX_PREFETCH_IDLE, Dispatcher, WorkerOptions, is_internal
 from anabranch.engine.worker.processes.pool import HandlerProcesses
 from anabranch.engine.worker.reporter import Outbox, Reporter
 from anabranch.engine.worker.runner import Runner
@@ -109,9 +109,12 @@ class TaskLoop:
         self._advances.cancel()
 
     def _has_been_idle(self) -> bool:
-        """Whether there has been nothing to do for so long that the worker ends."""
+        """Whether no task of the queues asked for was in hand for so long that the worker ends.
+
+        Planning, which every worker does for every workflow, keeps none alive; what is left of it is done at the end.
+        """
         now = asyncio.get_running_loop().time()
-        if self._longest_idle is None or self._live.tasks or self._outbox or self._advances:
+        if self._longest_idle is None or any(not is_internal(held.claim) for held in self._live.tasks.values()):
             self._idle_since = now
             return False
         return now - self._idle_since >= self._longest_idle.total_seconds()
