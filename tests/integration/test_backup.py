@@ -1,16 +1,22 @@
 """A backup is consistent while jobs run; a restore begins a new history, and destroys nothing before it is sure."""
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import psycopg
 import pytest
 
 from anabranch.adapters.objects.folder import Folder
+from anabranch.adapters.postgres.database import translate
+from anabranch.adapters.postgres.schema.migrate import migrate
 from anabranch.adapters.postgres.schema.pgstac import find_catalog
+from anabranch.adapters.postgres.schema.support import require_supported
 from anabranch.adapters.postgres.snapshot import hold_removals, open_snapshot
 from anabranch.app import open_tiers
 from anabranch.backup import restore as restoring
@@ -20,6 +26,7 @@ from anabranch.backup.manifest import MANIFEST, Manifest, read_manifest, write_m
 from anabranch.backup.restore import restore_backup, verify_backup
 from anabranch.backup.write import write_backup
 from anabranch.cli.main import call
+from anabranch.embedded.cluster import Cluster
 from anabranch.embedded.home import Home
 from anabranch.engine.model import Answer, JobState, SessionKind
 from anabranch.engine.ports import Holdings
@@ -30,6 +37,12 @@ from tests.support.engine import EngineHarness, fan_out, open_harness
 from tests.support.objects import Cloud
 
 pytestmark = pytest.mark.postgres
+
+END_HOLDERS = """
+    select pg_terminate_backend(pid, 10000)
+      from (select distinct l.pid from pg_locks l join pg_database d on d.oid = l.database
+             where d.datname = current_database() and l.locktype = 'advisory') holders
+"""
 
 
 def at(home: Path, url: str, **more: object) -> Settings:
@@ -42,7 +55,8 @@ def put(settings: Settings, address: str, data: bytes = b"data") -> None:
 
 def rows(url: str, query: str) -> list[tuple[object, ...]]:
     with psycopg.connect(url, autocommit=True) as connection:
-        return connection.execute(query.encode()).fetchall()
+        found = connection.execute(query.encode())
+        return found.fetchall() if found.description else []
 
 
 @pytest.fixture
@@ -118,6 +132,21 @@ def test_tiers_may_be_in_a_cloud_or_move_into_one(
         restore_backup(Settings(home=tmp_path / "other", storage=cloud.in_home(tmp_path / "other")), tmp_path / "first")
     again = write_backup(moved, empty_database_url, tmp_path / "second")
     assert again.manifest.areas["silver"].objects == 1
+
+
+def test_media_types_come_back_where_stores_keep_them(
+    database_url: str, empty_database_url: str, tmp_path: Path, s3: Cloud
+) -> None:
+    options = json.dumps(dict(s3.options))
+    homes = [(tmp_path / name, url) for name, url in (("old", database_url), ("new", empty_database_url))]
+    old, new = (
+        at(home, url, storage=StorageLocations(silver=f"{s3.url}/{home.name}", options=options).in_home(home))  # type: ignore[arg-type]  # the text of options
+        for home, url in homes
+    )
+    open_tiers(old).put("silver://a", b"a", media_type="image/tiff")
+    write_backup(old, database_url, tmp_path / "backup")
+    restore_backup(new, tmp_path / "backup")
+    assert open_tiers(new).areas["silver"].media_type("a") == "image/tiff"
 
 
 def test_a_tier_can_be_left_out(database_url: str, empty_database_url: str, tmp_path: Path) -> None:
@@ -205,6 +234,91 @@ async def test_a_database_that_is_in_use_is_not_overwritten(
     with pytest.raises(Conflict) as refused:
         restore_backup(at(tmp_path / "old", database_url), backed_up, overwrite=True)
     assert refused.value.code == "database.in_use"
+
+
+def test_processes_of_another_machine_wait_until_a_restore_has_ended(
+    backed_up: Path, database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither one that starts nor one that lost its session, nor a migration, meets a database that is half restored."""
+    refusals: list[AnabranchError] = []
+
+    def look(*_: object) -> None:
+        for attempt in (partial(require_supported, database_url), partial(_open_session, database_url)):
+            with pytest.raises(Unavailable) as refused:
+                attempt()
+            refusals.append(refused.value)
+        with pytest.raises(Conflict) as locked:
+            migrate(database_url, patience=timedelta(0))
+        refusals.append(locked.value)
+
+    monkeypatch.setattr(restoring, "rebuild", look)
+    restore_backup(at(tmp_path / "old", database_url), backed_up, overwrite=True)
+    assert [error.code for error in refusals] == ["database.held_off"] * 2 + ["database.locked"]
+    require_supported(database_url)
+    _open_session(database_url)
+
+
+def _open_session(url: str) -> None:
+    with translate(url), psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("select app.open_session('worker', 'elsewhere', 1, 'm', '{}', 1, interval '1 minute')")
+
+
+def test_a_restore_that_could_not_keep_others_away_fails(
+    backed_up: Path, empty_database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = at(tmp_path / "new", empty_database_url)
+    monkeypatch.setattr(restoring, "rebuild", lambda _: rows(empty_database_url, END_HOLDERS))
+    with pytest.raises(Unavailable) as failed:
+        restore_backup(settings, backed_up)
+    assert failed.value.code == "restore.interrupted"
+    with pytest.raises(Conflict, match="interrupted"):
+        Home(settings.home).require_restored()
+
+
+def test_a_server_that_has_not_the_locks_for_a_restore_is_refused_and_told_the_setting(
+    backed_up: Path, tmp_path: Path, own_server: Cluster
+) -> None:
+    """The setting that it names is enough; a restore that overwrites needs more."""
+    url, settings = own_server.url(), at(tmp_path / "new", own_server.url())
+    _start_with_locks(own_server, 10)
+    with pytest.raises(Unavailable) as refused:
+        restore_backup(settings, backed_up)
+    assert refused.value.code == "database.locks"
+    assert rows(url, "select from pg_namespace where nspname = 'app'") == []
+    enough = _named_setting(refused.value)
+    _start_with_locks(own_server, enough)
+    restore_backup(settings, backed_up)
+    with pytest.raises(Unavailable) as refused:
+        restore_backup(settings, backed_up, overwrite=True)
+    assert _named_setting(refused.value) > enough
+    _start_with_locks(own_server, _named_setting(refused.value))
+    restore_backup(settings, backed_up, overwrite=True)
+
+
+@pytest.fixture
+def own_server() -> Iterator[Cluster]:
+    """A server of which the test changes settings, in a folder that its user may enter."""
+    with TemporaryDirectory(prefix="ab-") as folder:
+        Path(folder).chmod(0o755)
+        server = Cluster(Home(Path(folder) / "home"), durable=False, state=Path(folder) / "state")
+        server.start()
+        server.ensure_database()
+        try:
+            yield server
+        finally:
+            server.purge()
+            server.home.release()
+
+
+def _named_setting(error: AnabranchError) -> int:
+    (number,) = re.findall(r"`max_locks_per_transaction` of the server to (\d+) or more", error.remedy or "")
+    return int(number)
+
+
+def _start_with_locks(server: Cluster, count: int) -> None:
+    rows(server.url(), f"alter system set max_locks_per_transaction = {count}")
+    server.stop()
+    server.start()
 
 
 def test_an_interrupted_restore_starts_no_stack_and_is_continued(
@@ -347,11 +461,7 @@ async def test_o5_retention_waits_for_a_backup(engine: EngineHarness, database_u
 def test_o5_a_backup_during_which_removals_were_not_held_fails(
     database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ended = (
-        "select pg_terminate_backend(l.pid, 10000) from pg_locks l join pg_database d on d.oid = l.database"
-        " where d.datname = current_database() and l.locktype = 'advisory'"
-    )
-    monkeypatch.setattr(writing, "find_catalog", lambda url: (rows(url, ended), find_catalog(url))[1])
+    monkeypatch.setattr(writing, "find_catalog", lambda url: (rows(url, END_HOLDERS), find_catalog(url))[1])
     with pytest.raises(Unavailable) as failed:
         write_backup(at(tmp_path / "old", database_url), database_url, tmp_path / "backup")
     assert failed.value.code == "backup.interrupted"
@@ -405,6 +515,20 @@ async def test_an_object_that_is_lost_is_named_and_hinders_no_backup(
     )
     written = write_backup(at(tmp_path / "old", database_url), database_url, tmp_path / "backup")
     assert (written.missing, written.missing_count) == (["work://results/lost.json"], 1)
+
+
+async def test_an_object_is_lost_though_another_one_has_its_content(
+    engine: EngineHarness, database_url: str, tmp_path: Path
+) -> None:
+    await engine.submit(fan_out(1))
+    settings = at(tmp_path / "old", database_url)
+    stored = open_tiers(settings).work.put("results/kept.json", b"{}")
+    reference = {"href": "results/lost.json", "size": stored.size, "sha256": stored.sha256}
+    rows(
+        database_url,
+        f"update app.jobs set result = '{json.dumps({'anabranch:reference': reference})}' returning id",
+    )
+    assert write_backup(settings, database_url, tmp_path / "backup").missing == ["work://results/lost.json"]
 
 
 @pytest.mark.parametrize(("folder", "said"), [("old/bronze/backup", "is inside"), ("none/backup", "is not a folder")])

@@ -22,13 +22,14 @@ PIECE_BYTES = 2**20
 
 
 class Copied(NamedTuple):
-    """An object in a backup; its tag is that of the store that it was copied from."""
+    """An object in a backup; its tag is that of the store that it was copied from, which may keep no media types."""
 
     area: str
     key: str
     size: int
     sha256: str
     tag: str
+    media_type: str | None = None
 
 
 class Archive:
@@ -84,13 +85,6 @@ class Archive:
     def path_of(self, digest: str) -> Path:
         """The file of an object."""
         return self.folder / OBJECTS_FOLDER / digest[:2] / digest
-
-    def has(self, size: int, digest: str) -> bool:
-        """Whether there is an object of this size and SHA-256."""
-        try:
-            return self.path_of(digest).stat().st_size == size
-        except OSError:
-            return False
 
     def objects(self) -> Iterator[Copied]:
         """The objects in the order in which they were copied; the list must have been verified."""

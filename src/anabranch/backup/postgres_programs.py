@@ -11,17 +11,23 @@ from typing import IO
 
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from anabranch.adapters.postgres.connect import mask, without_secrets
+from anabranch.adapters.postgres.connect import LOCKS_SETTING, mask, too_many_locks, without_secrets
 from anabranch.embedded.binaries import find_clients
 from anabranch.errors import Unavailable
 
-__all__ = ["SCHEMAS", "TablesMoved", "dump", "load"]
+__all__ = ["SCHEMAS", "TablesMoved", "count_relations", "dump", "load"]
 
 SCHEMAS = ("app", "geo")
 PIECE_BYTES = 2**20
 MAX_SAID_BYTES = 4_000
 # A table that was dropped after `pg_dump` had read of it, and before it could lock it.
 PASSING = re.compile(r"relation .* does not exist|could not open relation|lock timeout")
+# A line of the list is "215; 1259 16543 TABLE geo roads anabranch_geo".
+LISTED = re.compile(rb"\d+; \d+ \d+ ([A-Z]+(?: [A-Z]+)*) ")
+# Behind a table are a table and an index for its large values.
+LOCKS_OF = {b"TABLE": 3, b"MATERIALIZED VIEW": 3} | dict.fromkeys(
+    (b"INDEX", b"CONSTRAINT", b"SEQUENCE", b"VIEW", b"FUNCTION", b"TYPE"), 1
+)
 
 
 class TablesMoved(Unavailable):
@@ -44,6 +50,16 @@ def dump(url: str, snapshot: str, server_major: int) -> Iterator[bytes]:
             raise
         if process.wait() != 0:
             raise _failed("pg_dump", url, said)
+
+
+def count_relations(url: str, file: Path, server_major: int) -> int:
+    """How many tables, indexes and other objects a dump makes, each of which is locked while it is loaded."""
+    command = [find_clients(server_major)["pg_restore"], "--list", str(file)]
+    with TemporaryFile() as said, _start(command, url, said, stdout=subprocess.PIPE) as process:
+        found = [match[1] for line in _pipe(process.stdout) if (match := LISTED.match(line))]
+        if process.wait() != 0:
+            raise _failed("pg_restore", url, said)
+    return sum(LOCKS_OF.get(kind, 0) for kind in found)
 
 
 def load(url: str, file: Path, server_major: int, before: str, after: str) -> None:
@@ -105,5 +121,7 @@ def _environment(password: str) -> dict[str, str]:
 def _failed(program: str, url: str, said: IO[bytes]) -> Unavailable:
     said.seek(0)
     text = without_secrets(url, said.read(MAX_SAID_BYTES).decode(errors="replace")).strip()
+    if LOCKS_SETTING in text:
+        return too_many_locks(mask(url), f"{program} needs more locks than it has room for")
     message = f"{program} failed on {mask(url)}:\n{text}"
     return TablesMoved(message) if PASSING.search(text) else Unavailable("backup.database", message)

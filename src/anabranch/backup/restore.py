@@ -13,18 +13,21 @@ from anabranch.adapters.postgres.restoring import (
     FileVersion,
     find_file_versions,
     find_schemas,
+    hold_database,
     identify_database,
     move_file_version,
+    require_held,
+    require_locks,
 )
 from anabranch.adapters.postgres.schema.files import Files
 from anabranch.adapters.postgres.schema.live_sessions import refuse_live_sessions
-from anabranch.adapters.postgres.schema.migrate import connected, migrate
-from anabranch.adapters.postgres.schema.pgstac import migrate_catalog
+from anabranch.adapters.postgres.schema.migrate import connected, migrate_held
+from anabranch.adapters.postgres.schema.pgstac import migrate_catalog_held
 from anabranch.adapters.postgres.schema.roles import make_roles
 from anabranch.app import open_tiers
 from anabranch.backup.archive import DUMP, KEYS, OBJECTS, Archive
 from anabranch.backup.manifest import Manifest, damaged, read_manifest
-from anabranch.backup.postgres_programs import SCHEMAS, load
+from anabranch.backup.postgres_programs import SCHEMAS, count_relations, load
 from anabranch.backup.write import KEY_NAMES, key_files
 from anabranch.canonical import Json, JsonObject, canonical, sha256
 from anabranch.embedded.cluster import Cluster
@@ -80,13 +83,17 @@ def restore_backup(
     with home.locked():
         if not overwrite and home.read_restore() != _mark_of(settings, manifest):
             _require_empty(settings, storage, archive, manifest)
-        with _open_database(settings, home) as url:
-            _prepare_database(url, manifest)
+        with _open_database(settings, home) as url, hold_database(url) as held:
+            require_locks(held, url, SCHEMAS, count_relations(url, archive.folder / DUMP, _major(held)))
+            _prepare_database(held, url, manifest)
+            if settings.database_url:
+                refuse_live_sessions(held)
             home.begin_restore(_mark_of(settings, manifest))
             progress("restoring objects")
             _restore_objects(storage, archive)
             progress("restoring the database")
-            _restore_database(url, storage, archive)
+            _restore_database(held, url, storage, archive)
+            require_held(held)
             _restore_keys(settings, archive)  # with the secrets that they seal
             home.end_restore()
     return manifest
@@ -125,11 +132,7 @@ def _require_empty(settings: Settings, storage: Storage, archive: Archive, manif
 def _open_database(settings: Settings, home: Home) -> Iterator[str]:
     """The database to restore into: the configured one, or that of the home's own server, which runs meanwhile."""
     if settings.database_url:
-        url = settings.database_url.get_secret_value()
-        with connected(url, writes=True) as connection:
-            make_roles(connection, Files()["roles.sql"])
-            refuse_live_sessions(connection)
-        yield url
+        yield settings.database_url.get_secret_value()
         return
     cluster = Cluster(home)
     existed = cluster.exists
@@ -145,15 +148,14 @@ def _open_database(settings: Settings, home: Home) -> Iterator[str]:
     cluster.stop()
 
 
-def _prepare_database(url: str, manifest: Manifest) -> None:
+def _prepare_database(held: Connection[TupleRow], url: str, manifest: Manifest) -> None:
     """See that the database can take the backup: its server, roles and extensions."""
-    with connected(url, writes=True) as connection:
-        if (major := connection.info.server_version // 10_000) < manifest.postgres:
-            raise Unavailable(
-                "database.too_old", f"the backup is of PostgreSQL {manifest.postgres}, and the server is {major}"
-            )
-        make_roles(connection, Files()["roles.sql"])
-    if not (catalog := migrate_catalog(url)).current and manifest.catalog:
+    if (major := _major(held)) < manifest.postgres:
+        raise Unavailable(
+            "database.too_old", f"the backup is of PostgreSQL {manifest.postgres}, and the server is {major}"
+        )
+    make_roles(held, Files()["roles.sql"])
+    if not (catalog := migrate_catalog_held(held, url)).current and manifest.catalog:
         raise Unavailable("catalog.missing", f"there is no catalog here: {catalog.problem}", remedy=catalog.remedy)
 
 
@@ -171,21 +173,25 @@ def _keys(settings: Settings, archive: Archive) -> Iterator[tuple[Path, bytes]]:
 
 def _restore_objects(storage: Storage, archive: Archive) -> None:
     for copied in archive.objects():
-        stored = storage.areas[copied.area].upload(copied.key, archive.path_of(copied.sha256))
+        path, media_type = archive.path_of(copied.sha256), copied.media_type
+        stored = storage.areas[copied.area].upload(copied.key, path, media_type=media_type)
         if stored.sha256 != copied.sha256:
             raise damaged(archive.folder, f"{copied.area}://{copied.key} has another content")
 
 
-def _restore_database(url: str, storage: Storage, archive: Archive) -> None:
-    with connected(url) as connection:
-        major = connection.info.server_version // 10_000
-    load(url, archive.folder / DUMP, major, DROP_SCHEMAS, Files()["schema/new_history.sql"].text)
-    migrate(url)
+def _restore_database(held: Connection[TupleRow], url: str, storage: Storage, archive: Archive) -> None:
+    require_held(held)
+    load(url, archive.folder / DUMP, _major(held), DROP_SCHEMAS, Files()["schema/new_history.sql"].text)
+    migrate_held(held)
     with connect(url, Role.OWNER) as connection:
         _follow_versions(connection, storage, archive)
-    if migrate_catalog(url).current:
+    if migrate_catalog_held(held, url).current:
         with connect(url, None, name="anabranch catalog") as connection:
             rebuild(connection)
+
+
+def _major(connection: Connection[TupleRow]) -> int:
+    return connection.info.server_version // 10_000
 
 
 def _follow_versions(connection: Connection[TupleRow], storage: Storage, archive: Archive) -> None:

@@ -1,6 +1,5 @@
 """Writes a backup while everything runs."""
 
-import json
 import secrets
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -10,10 +9,11 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from anabranch.adapters.postgres.schema.pgstac import find_catalog
-from anabranch.adapters.postgres.snapshot import NamedObject, Snapshot, hold_removals, open_snapshot
+from anabranch.adapters.postgres.snapshot import hold_removals, open_snapshot
 from anabranch.app import open_tiers
 from anabranch.backup.archive import DUMP, KEYS, OBJECTS, Archive, Copied, line_of
-from anabranch.backup.manifest import Content, Manifest, Part, open_private, write_manifest
+from anabranch.backup.manifest import Content, Manifest, Part, write_manifest
+from anabranch.backup.named_objects import NamedObjects
 from anabranch.backup.postgres_programs import TablesMoved, dump
 from anabranch.errors import Conflict, InputError, NotFound
 from anabranch.settings import Settings
@@ -22,7 +22,6 @@ from anabranch.storage.tiers import Stat, Tier
 
 __all__ = ["KEY_NAMES", "Written", "key_files", "write_backup"]
 
-NAMED = ".named"
 KEY_NAMES = ("signing-key.pem", "webhook-key")
 MAX_TRIES = 3
 MAX_LISTED = 20
@@ -50,8 +49,8 @@ def write_backup(
     existed = folder.exists()
     try:
         archive.make()
-        with hold_removals(url) as require_held:
-            return _write(archive, settings, url, without, progress, require_held)
+        with hold_removals(url) as require_held, NamedObjects() as named:
+            return _write(archive, settings, url, without, named, progress, require_held)
     except BaseException:
         _empty(folder) if existed else shutil.rmtree(folder, ignore_errors=True)
         raise
@@ -67,17 +66,18 @@ def _write(
     settings: Settings,
     url: str,
     without: Sequence[str],
+    named: NamedObjects,
     progress: Progress,
     require_held: Callable[[], None],
 ) -> Written:
     made_at = datetime.now(UTC)
-    parts, release, postgres = _dump_patiently(archive, url)
+    parts, release, postgres = _dump_patiently(archive, url, named, without)
     areas: dict[str, Content] = {}
     tiers = {area: tier for area, tier in open_tiers(settings).areas.items() if area not in without}
-    lines = _copy_all(archive, tiers, areas, progress)
+    lines = _copy_all(archive, tiers, named, areas, progress)
     parts += [archive.write_part(OBJECTS, lines), *_copy_keys(archive, settings)]
     archive.sync()
-    missing, count = _find_missing(archive, without)
+    missing, count = named.missing(MAX_LISTED)
     manifest = Manifest(
         id=secrets.token_hex(16), made_at=made_at, version=version("anabranch"), release=release, postgres=postgres,
         catalog=find_catalog(url).current, areas=areas, without=list(without), parts=parts,
@@ -87,12 +87,14 @@ def _write(
     return Written(manifest, missing, count)
 
 
-def _dump_patiently(archive: Archive, url: str) -> tuple[list[Part], int, int]:
+def _dump_patiently(
+    archive: Archive, url: str, named: NamedObjects, without: Sequence[str]
+) -> tuple[list[Part], int, int]:
     """Dump a snapshot, another one where tables moved; and the release of its schema, and the version of its server."""
     for tries in range(1, MAX_TRIES + 1):
         try:
             with open_snapshot(url) as snapshot:
-                _note_named(archive, snapshot)
+                named.note(found for found in snapshot.named_objects() if found.area not in without)
                 part = archive.write_part(DUMP, dump(url, snapshot.name, snapshot.server_major))
                 return [part], snapshot.deployed.release, snapshot.server_major
         except TablesMoved:
@@ -102,26 +104,8 @@ def _dump_patiently(archive: Archive, url: str) -> tuple[list[Part], int, int]:
     raise AssertionError
 
 
-def _note_named(archive: Archive, snapshot: Snapshot) -> None:
-    with open(archive.folder / NAMED, "w", opener=open_private) as noted:
-        noted.writelines(json.dumps(named) + "\n" for named in snapshot.named_objects())
-
-
-def _find_missing(archive: Archive, without: Sequence[str]) -> tuple[list[str], int]:
-    """The first objects that the snapshot names and that were not copied as it names them, and how many there are."""
-    first, count = [], 0
-    with (archive.folder / NAMED).open() as noted:
-        for named in (NamedObject(*json.loads(line)) for line in noted):
-            if named.area not in without and not archive.has(named.size, named.sha256):
-                count += 1
-                if count <= MAX_LISTED:
-                    first.append(f"{named.area}://{named.key}")
-    (archive.folder / NAMED).unlink()
-    return first, count
-
-
 def _copy_all(
-    archive: Archive, tiers: Mapping[str, Tier], areas: dict[str, Content], progress: Progress
+    archive: Archive, tiers: Mapping[str, Tier], named: NamedObjects, areas: dict[str, Content], progress: Progress
 ) -> Iterator[bytes]:
     """Copy all objects; their lines in the list, and in `areas` how much it was."""
     for area, tier in tiers.items():
@@ -131,6 +115,7 @@ def _copy_all(
                 done = areas[area]
                 areas[area] = Content(objects=done.objects + 1, bytes=done.bytes + copied.size)
                 progress(area, areas[area])
+                named.find(copied)
                 yield line_of(copied)
 
 
@@ -139,7 +124,8 @@ def _copy(archive: Archive, area: str, tier: Tier, listed: Stat) -> Copied | Non
     found = listed
     for tries in range(1, MAX_TRIES + 1):
         try:
-            return Copied(area, found.key, *archive.write_object(tier.stream(found.key, tag=found.tag)), found.tag)
+            written = archive.write_object(tier.stream(found.key, tag=found.tag))
+            return Copied(area, found.key, *written, found.tag, tier.media_type(found.key))
         except NotFound:
             return None
         except Conflict as error:

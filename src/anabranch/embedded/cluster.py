@@ -27,6 +27,7 @@ __all__ = ["Cluster"]
 # For a workflow engine on a small machine. An operator can change these with `alter system`, but not those of `_fixed`.
 TUNED_SETTINGS = {
     "max_connections": "100",
+    "max_locks_per_transaction": "512",  # a restore holds one for each table and index of thousands of layers
     "shared_buffers": "256MB",
     "maintenance_work_mem": "128MB",
     "max_wal_size": "1GB",

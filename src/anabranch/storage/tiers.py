@@ -67,6 +67,9 @@ class Tier(Protocol):
     def stat(self, key: str) -> Stat:
         """The metadata of an object."""
 
+    def media_type(self, key: str) -> str | None:
+        """The media type that an object was written with; None where the store keeps none."""
+
     def list(self, folder: str = "", *, after: str = "", limit: int = PAGE_KEYS) -> Page:
         """The first objects below a folder whose keys come after one, in the order of their keys."""
 

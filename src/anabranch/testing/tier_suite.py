@@ -30,6 +30,13 @@ class TierSuite:
         found = tier.stat("a/b.txt")
         assert (found.key, found.size, bool(found.tag)) == ("a/b.txt", len(DATA), True)
 
+    def test_a_media_type_is_kept_or_there_is_none(self, tier: Tier) -> None:
+        tier.put("typed", DATA, media_type="image/tiff; application=geotiff")
+        assert tier.media_type("typed") in (None, "image/tiff; application=geotiff")
+        with pytest.raises(AnabranchError) as caught:
+            tier.media_type("none")
+        assert caught.value.code == "storage.not_found"
+
     def test_a_new_version_has_another_tag(self, tier: Tier) -> None:
         tier.put("k", b"one")
         before = tier.stat("k")

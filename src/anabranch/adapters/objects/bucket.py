@@ -49,6 +49,10 @@ class Bucket:
         with self._translate(key):
             return _stat(obstore.head(self._store, key))
 
+    def media_type(self, key: str) -> str | None:
+        got = self._get(key, {"head": True}, None)
+        return None if got is None else str(got.attributes.get("Content-Type", "")) or None
+
     def list(self, folder: str = "", *, after: str = "", limit: int = 1_000) -> Page:
         return tuple(islice(self._walk(folder, after, min(limit, PAGE_KEYS)), limit))
 

@@ -38,6 +38,10 @@ class Folder:
         with self._open(key) as file:
             return _stat(key, os.fstat(file.fileno()))
 
+    def media_type(self, key: str) -> str | None:
+        self.stat(key)
+        return None
+
     def list(self, folder: str = "", *, after: str = "", limit: int = 1_000) -> Page:
         return tuple(islice(self._below(folder, after), limit))
 

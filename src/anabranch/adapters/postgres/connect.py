@@ -12,8 +12,8 @@ from psycopg.rows import TupleRow
 from anabranch.errors import InputError, Unavailable
 
 __all__ = [
-    "Role", "breaks_connection", "connect", "connect_async", "conninfo", "layers_conninfo", "mask", "unreachable",
-    "without_secrets",
+    "LOCKS_SETTING", "Role", "breaks_connection", "connect", "connect_async", "conninfo", "held_off", "layers_conninfo",
+    "mask", "too_many_locks", "unreachable", "without_secrets",
 ]  # fmt: skip
 
 CONNECT_TIMEOUT_SECONDS = "10"
@@ -39,6 +39,8 @@ class Role(Enum):
 NO_CONNECTION = ("08", "25006", "53300", "57P")
 # A server that only reads, statements it does not know, an end, a failing disk or server.
 BROKEN_CONNECTION = ("25", "26", "42P05", "57P", "58", "XX")
+LOCKS_SETTING = "max_locks_per_transaction"
+HELD_OFF = "AN003"  # of app.open_session()
 MISSING_SCHEMA = ("3F000", "42P01", "42703", "42883")
 WRITERS = (Role.OWNER, Role.APP, Role.HANDLER, Role.GEO)
 
@@ -144,6 +146,10 @@ def unreachable(url: str, error: psycopg.Error) -> Unavailable:
             f"the database {mask(url)} has no role for Anabranch, or its user may not take it: {reason}",
             remedy="Run `anabranch db migrate` with this database URL.",
         )
+    if error.sqlstate == HELD_OFF:
+        return held_off(mask(url))
+    if LOCKS_SETTING in (error.diag.message_hint or ""):
+        return too_many_locks(mask(url), "the command needs more locks than the server has room for")
     if error.sqlstate in MISSING_SCHEMA:
         return Unavailable(
             "database.not_migrated",
@@ -160,6 +166,25 @@ def unreachable(url: str, error: psycopg.Error) -> Unavailable:
         "database.interrupted",
         f"PostgreSQL at {mask(url)} could not do it now: {reason}",
         remedy="It is tried again; if it goes on, look at the server's log.",
+    )
+
+
+def too_many_locks(database: str, what: str, *, setting: int | None = None) -> Unavailable:
+    """The error of a transaction that holds more locks than a server has room for."""
+    to = f"to {setting} or more" if setting else "to a multiple of what it is"
+    return Unavailable(
+        "database.locks",
+        f"the database {database} can't take it: {what}",
+        remedy=f"Set `{LOCKS_SETTING}` of the server {to}, restart it, and run this again.",
+    )
+
+
+def held_off(database: str) -> Unavailable:
+    """The error of a process that may not use a database now."""
+    return Unavailable(
+        "database.held_off",
+        f"the database {database} is being restored or reset",
+        remedy="It is tried again; if no such command is running, one that was interrupted must be run again.",
     )
 
 

@@ -1,6 +1,5 @@
 """A snapshot of the database that `pg_dump` reads, while nothing that it names is removed."""
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
@@ -10,6 +9,7 @@ from typing import NamedTuple
 from psycopg import Connection, OperationalError
 from psycopg.rows import TupleRow, namedtuple_row
 
+from anabranch.adapters.postgres.advisory_locks import AdvisoryLock, holds_lock, take_lock
 from anabranch.adapters.postgres.connect import Role, connect
 from anabranch.adapters.postgres.database import query_text, translate
 from anabranch.adapters.postgres.schema.migration_log import Deployed, read_deployed
@@ -17,15 +17,8 @@ from anabranch.errors import Conflict, Unavailable
 
 __all__ = ["NamedObject", "Snapshot", "hold_removals", "open_snapshot"]
 
-# app.may_remove() shares it.
-LOCK_NUMBER = 7093847162905
 LOCK_PATIENCE = timedelta(seconds=60)
 PAGE_ROWS = 10_000
-HOLDS_LOCK = """
-    select exists (select from pg_catalog.pg_locks l
-                    where l.locktype = 'advisory' and l.pid = pg_catalog.pg_backend_pid() and l.granted
-                      and l.objsubid = 1 and (l.classid::bigint << 32) + l.objid::bigint = %s)
-"""
 # The settings of readers are for short queries; a snapshot is read for as long as it takes.
 NO_TIMEOUTS = "set statement_timeout = 0; set idle_in_transaction_session_timeout = 0"
 
@@ -63,27 +56,19 @@ def hold_removals(url: str) -> Iterator[Callable[[], None]]:
     What it yields raises Unavailable where that was lost meanwhile, with the connection or by the server.
     """
     with translate(url), connect(url, Role.READER, name="anabranch backup") as connection:
-        deadline = time.monotonic() + LOCK_PATIENCE.total_seconds()
-        while connection.execute("select pg_try_advisory_lock(%s)", [LOCK_NUMBER]).fetchone() != (True,):
-            if time.monotonic() > deadline:
-                raise Conflict(
-                    "backup.running",
-                    f"a backup of database {connection.info.dbname} is running, or a sweep of its storage",
-                )
-            time.sleep(0.05)
+        running = Conflict(
+            "backup.running", f"a backup of database {connection.info.dbname} is running, or a sweep of its storage"
+        )
+        take_lock(connection, AdvisoryLock.REMOVALS, LOCK_PATIENCE, running)
         try:
             yield partial(_require_held, connection)
         finally:
             with suppress(OperationalError):  # the end of the connection would release it, but at some later time
-                connection.execute("select pg_advisory_unlock(%s)", [LOCK_NUMBER])
+                connection.execute("select pg_advisory_unlock(%s)", [AdvisoryLock.REMOVALS.value])
 
 
 def _require_held(connection: Connection[TupleRow]) -> None:
-    try:
-        held = connection.execute(HOLDS_LOCK, [LOCK_NUMBER]).fetchone() == (True,)
-    except OperationalError:
-        held = False
-    if not held:
+    if not holds_lock(connection, AdvisoryLock.REMOVALS):
         raise Unavailable("backup.interrupted", "the connection by which the backup kept objects from removal was lost")
 
 

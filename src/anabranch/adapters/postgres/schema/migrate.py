@@ -28,10 +28,26 @@ from anabranch.adapters.postgres.schema.migration_log import (
 from anabranch.adapters.postgres.schema.outside_transaction import apply_outside
 from anabranch.adapters.postgres.schema.roles import make_roles, not_allowed
 from anabranch.adapters.postgres.schema.run_sql import execute
-from anabranch.adapters.postgres.schema.transaction import LOCK_TIMEOUT, hold_lock, patiently, take_role
+from anabranch.adapters.postgres.schema.transaction import (
+    LOCK_TIMEOUT,
+    hold_lock,
+    hold_sessions_off,
+    patiently,
+    take_role,
+)
 from anabranch.errors import AnabranchError, Conflict, DefinitionError, Unavailable
 
-__all__ = ["Applied", "Status", "connected", "migrate", "redeploy", "require_migrated", "reset", "status"]
+__all__ = [
+    "Applied",
+    "Status",
+    "connected",
+    "migrate",
+    "migrate_held",
+    "redeploy",
+    "require_migrated",
+    "reset",
+    "status",
+]
 
 log = structlog.get_logger(__name__)
 
@@ -76,7 +92,7 @@ class Status:
 def migrate(url: str, *, files: Files = OWN_FILES, patience: timedelta = LOCK_TIMEOUT) -> Applied:
     """Bring a database to the newest schema and functions; one that is there already, or further, stays untouched."""
     with _session(url, files, patience) as connection:
-        return _migrate(connection, files, patience)
+        return migrate_held(connection, files=files, patience=patience)
 
 
 def redeploy(url: str, *, files: Files = OWN_FILES, patience: timedelta = LOCK_TIMEOUT) -> Applied:
@@ -90,9 +106,10 @@ def redeploy(url: str, *, files: Files = OWN_FILES, patience: timedelta = LOCK_T
 def reset(url: str, *, files: Files = OWN_FILES, patience: timedelta = LOCK_TIMEOUT) -> Applied:
     """Remove schemas app and geo with all their data, and make them again; Conflict while processes live on it."""
     with _session(url, files, patience) as connection:
+        hold_sessions_off(connection, patience)
         refuse_live_sessions(connection)
         patiently(connection, patience, lambda: connection.execute("drop schema if exists app, geo cascade"))
-        return _migrate(connection, files, patience)
+        return migrate_held(connection, files=files, patience=patience)
 
 
 def status(url: str, *, files: Files = OWN_FILES) -> Status:
@@ -164,7 +181,10 @@ def _session(url: str, files: Files, patience: timedelta) -> Iterator[Connection
         yield connection
 
 
-def _migrate(connection: Connection[TupleRow], files: Files, patience: timedelta) -> Applied:
+def migrate_held(
+    connection: Connection[TupleRow], *, files: Files = OWN_FILES, patience: timedelta = LOCK_TIMEOUT
+) -> Applied:
+    """The same over a connection that keeps other migrations out already."""
     entries, deployed = _read(connection)
     pending = find_pending(files, entries, deployed)
     if deployed and deployed.release > files.release.number:

@@ -24,7 +24,7 @@ from anabranch.errors import Unavailable
 
 __all__ = [
     "EXTENSIONS", "PGSTAC", "Catalog", "Found", "drop_catalog", "find_catalog", "judge", "migrate_catalog",
-    "require_catalog",
+    "migrate_catalog_held", "require_catalog",
 ]  # fmt: skip
 
 log = structlog.get_logger(__name__)
@@ -87,10 +87,15 @@ def migrate_catalog(url: str, *, patience: timedelta = LOCK_TIMEOUT) -> Catalog:
     """
     with connected(url) as connection:
         hold_lock(connection, patience)
-        found = _look(connection)
-        if _can_be_brought(found) and (refused := _try_bring(connection, url, found)):
-            return refused
-        return judge(_look(connection))
+        return migrate_catalog_held(connection, url)
+
+
+def migrate_catalog_held(connection: Connection[TupleRow], url: str) -> Catalog:
+    """The same while a connection keeps other migrations out already."""
+    found = _look(connection)
+    if _can_be_brought(found) and (refused := _try_bring(connection, url, found)):
+        return refused
+    return judge(_look(connection))
 
 
 def drop_catalog(url: str, *, patience: timedelta = LOCK_TIMEOUT) -> None:

@@ -9,17 +9,13 @@ import psycopg
 from psycopg import Connection
 from psycopg.rows import TupleRow
 
+from anabranch.adapters.postgres.advisory_locks import AdvisoryLock, take_lock
 from anabranch.adapters.postgres.connect import Role
 from anabranch.errors import Conflict
 
-__all__ = ["LOCK_TIMEOUT", "hold_lock", "patiently", "take_role", "too_busy"]
+__all__ = ["LOCK_TIMEOUT", "hold_lock", "hold_sessions_off", "patiently", "take_role", "too_busy"]
 
 LOCK_TIMEOUT = timedelta(seconds=60)
-
-# Any number that nobody else uses.
-LOCK_NUMBER = 0x616E61627261
-TAKE_LOCK = "select pg_catalog.pg_try_advisory_lock(%s)"
-SHARE_LOCK = "select pg_catalog.pg_try_advisory_xact_lock_shared(%s)"
 
 BUSY_ERRORS = (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected)
 
@@ -32,19 +28,20 @@ def take_role(connection: Connection[TupleRow], role: Role) -> None:
 
 
 def hold_lock(connection: Connection[TupleRow], patience: timedelta, *, shared: bool = False) -> None:
-    """Keep other migrations out until the connection is closed; with `shared` until the transaction ends."""
-    take = SHARE_LOCK if shared else TAKE_LOCK
-    began = time.monotonic()
-    # Asked for again and again: one who waits inside a statement keeps a snapshot, and an index that the holder makes
-    # concurrently would wait for it.
-    while connection.execute(take, [LOCK_NUMBER]).fetchone() != (True,):
-        if time.monotonic() > began + patience.total_seconds():
-            raise Conflict(
-                "database.locked",
-                f"another migration of database {connection.info.dbname} did not end in {patience.total_seconds():g} s",
-                remedy="Wait for it, or end it, and run this again.",
-            )
-        time.sleep(0.05)
+    """Keep migrations and restores out until the connection is closed; with `shared` until the transaction ends."""
+    refused = Conflict(
+        "database.locked",
+        f"another migration or a restore of database {connection.info.dbname} did not end"
+        f" in {patience.total_seconds():g} s",
+        remedy="Wait for it, or end it, and run this again.",
+    )
+    take_lock(connection, AdvisoryLock.MIGRATION, patience, refused, shared=shared)
+
+
+def hold_sessions_off(connection: Connection[TupleRow], patience: timedelta) -> None:
+    """Let no process begin a session until the connection is closed."""
+    refused = Conflict("database.locked", f"another restore or reset of database {connection.info.dbname} is running")
+    take_lock(connection, AdvisoryLock.RESTORE, patience, refused)
 
 
 def patiently(connection: Connection[TupleRow], patience: timedelta, work: Callable[[], object]) -> None:
