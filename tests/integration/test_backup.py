@@ -239,7 +239,7 @@ async def test_a_database_that_is_in_use_is_not_overwritten(
 def test_processes_of_another_machine_wait_until_a_restore_has_ended(
     backed_up: Path, database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither one that starts nor one that lost its session, nor a migration, meets a database that is half restored."""
+    """Neither one that starts or lost its session nor a migration meets a database that is half restored."""
     refusals: list[AnabranchError] = []
 
     def look(*_: object) -> None:
