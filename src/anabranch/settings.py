@@ -34,6 +34,7 @@ from anabranch.storage.locations import StorageLocations
 from anabranch.workflows.mistakes import reword
 
 __all__ = [
+    "ForwardingHeaders",
     "Origin",
     "Settings",
     "forget",
@@ -46,6 +47,7 @@ __all__ = [
 ]
 
 PREFIX = "ANABRANCH_"
+ForwardingHeaders = Literal["x-forwarded", "forwarded"]
 
 
 def _default_home() -> Path:
@@ -169,6 +171,11 @@ class Settings(BaseSettings):
     )
     trusted_proxies: Annotated[tuple[str, ...], NoDecode] = Field(
         (), description="Addresses or networks of proxies whose forwarded headers are trusted, separated by commas."
+    )
+    forwarding_headers: ForwardingHeaders = Field(
+        "x-forwarded",
+        description="Which headers trusted proxies set: `x-forwarded` (X-Forwarded-*) or `forwarded` (RFC 7239). The "
+        "others are a caller's own, and ignored.",
     )
     cors_origins: Annotated[tuple[str, ...], NoDecode] = Field(
         (), description="Origins whose pages may read catalog, tiles and files, separated by commas; `*` for all."

@@ -15,7 +15,7 @@ from anabranch.api.security.limits import Limits
 from anabranch.api.security.rates import Rate, network_of
 from anabranch.errors import InputError
 from anabranch.public_url import OWN_PATHS
-from anabranch.settings import Settings, load_settings
+from anabranch.settings import ForwardingHeaders, Settings, load_settings
 from tests.support.application import create_app
 
 
@@ -123,14 +123,33 @@ def test_addresses_are_kept_in_one_form() -> None:
 def test_s1_a_header_that_is_not_written_as_it_must_be_is_not_believed(lines: list[str]) -> None:
     """A quote that a caller leaves open would take in what the proxy adds."""
     headers = Headers(raw=[(b"forwarded", line.encode()) for line in lines])
-    assert Proxies(["10.0.0.0/8"]).read(headers) == Forwarded()
+    assert Proxies(["10.0.0.0/8"], "forwarded").read(headers) == Forwarded()
 
 
 def test_s1_what_a_trusted_proxy_adds_is_believed() -> None:
     headers = Headers(
         raw=[(b"forwarded", b"for=9.9.9.9;host=evil.example"), (b"forwarded", b'for=8.8.8.8;host=" a.b "')]
     )
-    assert Proxies(["10.0.0.0/8"]).read(headers) == Forwarded("8.8.8.8", None, "a.b")
+    assert Proxies(["10.0.0.0/8"], "forwarded").read(headers) == Forwarded("8.8.8.8", None, "a.b")
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("x-forwarded", Forwarded("203.0.113.5", "http", "a.example", "/x")),
+        ("forwarded", Forwarded("2001:db8::1", "https", "b.example")),
+    ],
+)
+def test_ts6_only_the_headers_that_proxies_set_are_read(kind: ForwardingHeaders, expected: Forwarded) -> None:
+    """A proxy that sets one kind passes on what a caller sends in the other."""
+    sent = {
+        "x-forwarded-for": "203.0.113.5",
+        "x-forwarded-host": "a.example",
+        "x-forwarded-proto": "http",
+        "x-forwarded-prefix": "/x",
+        "forwarded": 'for="[2001:db8::1]:4711";host=b.example;proto=https',
+    }
+    assert Proxies(["10.0.0.0/8"], kind).read(Headers(sent)) == expected
 
 
 async def test_ts9_of_two_uploads_at_once_that_are_too_much_together_one_is_refused_before_it_begins() -> None:

@@ -8,6 +8,8 @@ from itertools import chain
 
 from starlette.datastructures import Headers
 
+from anabranch.settings import ForwardingHeaders
+
 __all__ = ["Forwarded", "Proxies"]
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -31,8 +33,9 @@ class Forwarded:
 class Proxies:
     """The trusted proxies."""
 
-    def __init__(self, networks: Sequence[str]) -> None:
-        """By address or network; none is trusted by default."""
+    def __init__(self, networks: Sequence[str], headers: ForwardingHeaders = "x-forwarded") -> None:
+        """By address or network; none is trusted by default. They set `headers`: others pass through from callers."""
+        self._headers = headers
         self._networks: list[Network] = [ipaddress.ip_network(network, strict=False) for network in networks]
 
     def trusts(self, address: str | None) -> bool:
@@ -45,7 +48,7 @@ class Proxies:
         return any(known in network for network in self._networks)
 
     def read(self, headers: Headers) -> Forwarded:
-        """What the headers of a trusted proxy report: `Forwarded`, or where there is none the `X-Forwarded-` ones.
+        """What the headers that trusted proxies set report.
 
         Each proxy appends its own value, so they are read from the end while the proxies that added them are trusted.
         What the caller wrote comes before those and is ignored.
@@ -53,7 +56,10 @@ class Proxies:
         if any(len(value) > MAX_HEADER_CHARS for name in HEADERS for value in headers.getlist(name)):
             return Forwarded()
         try:
-            hops = list(_read_forwarded(headers.getlist("forwarded"))) or list(_read_older(headers))
+            if self._headers == "forwarded":
+                hops = list(_read_forwarded(headers.getlist("forwarded")))
+            else:
+                hops = list(_read_older(headers))
         except ValueError:  # a quote that a caller left open would take in what the proxy added
             return Forwarded()
         known = Forwarded()
@@ -61,7 +67,7 @@ class Proxies:
             known = Forwarded(*(new or old for new, old in zip(_values(hop), _values(known), strict=True)))
             if not self.trusts(hop.client):
                 break
-        prefix = _last(headers.getlist("x-forwarded-prefix"))
+        prefix = _last(headers.getlist("x-forwarded-prefix")) if self._headers == "x-forwarded" else ""
         return Forwarded(known.client, known.scheme, known.host, _valid(PREFIX, prefix.rstrip("/")))
 
 

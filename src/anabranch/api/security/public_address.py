@@ -26,7 +26,7 @@ class PublicAddress:
     def __init__(self, app: ASGIApp, *, settings: Settings) -> None:
         """Without a configured public URL, the address is that of the request."""
         self._app = app
-        self._proxies = Proxies(settings.trusted_proxies)
+        self._proxies = Proxies(settings.trusted_proxies, settings.forwarding_headers)
         self._public = urlsplit(settings.public_url) if settings.public_url else None
         self._warned = False
 
