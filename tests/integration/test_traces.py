@@ -6,21 +6,31 @@ import signal
 import socket
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import httpx
 import psycopg
 import pytest
 
+from anabranch.access import Scope
 from anabranch.adapters import otel
 from anabranch.api.main import create_app
 from anabranch.api.request_traces import read_traceparent
 from anabranch.app import open_tracer
+from anabranch.engine.model import Ended
 from anabranch.engine.ports import NO_TRACER
+from anabranch.engine.registry import Registry
+from anabranch.engine.sessions.live_session import HeldTask
+from anabranch.engine.submitting.submission import CURRENT_TRACE
+from anabranch.engine.worker.processes.pool import HandlerProcesses
+from anabranch.engine.worker.runner import Runner
 from anabranch.settings import Settings
 from tests.support.collector import Collector, SeenSpan, open_collector
 from tests.support.crew import Stage, Start, open_stage
+from tests.support.engine import EngineHarness, fan_out
 from tests.support.receiver import SECRET, Receiver, open_receiver
+from tests.support.serving import make_key
 from tests.support.waiting import PATIENCE_SECONDS
 
 TRACE, CALLER = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
@@ -231,6 +241,55 @@ def test_what_the_caller_did_not_sample_is_not_exported_and_stays_so(monkeypatch
         tracer.close()
     assert collector.spans == []
     assert collector.counts["api", "anabranch.span.duration", "POST"] == 1
+
+
+@pytest.mark.postgres
+async def test_s1_only_callers_who_are_known_make_spans_and_choose_their_trace(
+    database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = {"Authorization": f"Bearer {make_key(database_url, Scope.SUBMIT)}"}
+    with open_collector() as collector:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url)
+        settings = Settings(home=tmp_path / "home", auth="keys", anonymous_read=True, allowed_hosts=("127.0.0.1",))
+        app = create_app(settings, database_url, tracer=open_tracer("api"))
+        async with (
+            app.router.lifespan_context(app),
+            httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1:8787") as api,
+        ):
+            await app.state.gateway.ready()
+            trace = {"traceparent": PARENT}
+            wanted = {"/stac/search": {}, "/api/jobs/submit/hello_world": {"n": 3}}
+            statuses = [(await api.post(path, json=body, headers=trace)).status_code for path, body in wanted.items()]
+            refused = await api.post("/stac/search", json={}, headers={**trace, "Authorization": "Bearer anb_wrong"})
+            known = await api.post("/api/jobs/submit/hello_world", json={"n": 3}, headers={**trace, **key})
+    assert [*statuses, refused.status_code, known.status_code] == [503, 401, 401, 202], "it was admitted, to no catalog"
+    (span,) = collector.spans
+    assert (span.name, span.trace, span.parent) == ("POST /api/jobs/submit/{job_type}", TRACE, CALLER)
+
+
+@pytest.mark.postgres
+async def test_an_attempt_that_is_handed_back_is_no_error(
+    engine: EngineHarness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither one for which a worker has no handler, nor one that a worker that stops has interrupted."""
+    before = CURRENT_TRACE.set(PARENT)
+    await engine.submit(fan_out(1))
+    CURRENT_TRACE.reset(before)
+    (claim,) = await engine.claim()
+    with open_collector() as collector, closing(HandlerProcesses(1, [])) as children:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url)
+        tracer = otel.OtelTracer("worker")
+        runner = Runner(engine.store, Registry(), children, engine.results, tmp_path, engine.session, tracer)
+        ((_, report),) = await runner.run([HeldTask(claim, 0.0)])
+        with pytest.raises(asyncio.CancelledError), tracer.span("stopped", "consumer", PARENT, {}):
+            raise asyncio.CancelledError
+        runner.close()
+        tracer.close()
+    assert report is not None
+    assert report.ended is Ended.MISSING
+    seen = {span.name: (span.failed, span.attributes.get("anabranch.ended")) for span in collector.spans}
+    assert seen == {f"task {claim.handler}": (False, "missing"), "stopped": (False, None)}
+    assert all("error.type" not in labels for labels in collector.labels)
 
 
 @pytest.mark.postgres

@@ -33,6 +33,7 @@ class Collector:
     url: str = ""
     spans: list[SeenSpan] = field(default_factory=list)
     counts: dict[tuple[str, str, str], int] = field(default_factory=dict)
+    labels: list[dict[str, str]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
 
     def take(self, path: str, body: bytes) -> None:
@@ -57,6 +58,7 @@ class Collector:
             for metric in (metric for scope in resource.scope_metrics for metric in scope.metrics):
                 for point in metric.histogram.data_points:
                     labels = {a.key: a.value.string_value for a in point.attributes}
+                    self.labels.append(labels)
                     self.counts[known["anabranch.role"], metric.name, labels["span.name"]] = point.count
 
 

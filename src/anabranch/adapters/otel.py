@@ -63,12 +63,13 @@ class OtelTracer:
         began = time.perf_counter()
         try:
             yield made
-        except BaseException as error:
+        except Exception as error:  # one that is cancelled did not fail
             made.fail(type(error).__name__)
             raise
         finally:
             made.end()
-            self._durations.record(time.perf_counter() - began, {"span.name": made.name, "error.type": made.failed})
+            failed = {"error.type": made.failed} if made.failed else {}
+            self._durations.record(time.perf_counter() - began, {"span.name": made.name, **failed})
 
     def close(self) -> None:
         """Send what is left; a collector that does not answer is left after some seconds."""
@@ -111,6 +112,9 @@ class _Unseen:
     def rename(self, name: str) -> None:
         self.name = name
 
+    def note(self, name: str, value: str) -> None:
+        """Nobody sees it."""
+
     def fail(self, code: str) -> None:
         self.failed = code
 
@@ -125,6 +129,9 @@ class _Request(_Unseen):
         made = span.get_span_context()
         super().__init__(name, _write(made.trace_id, made.span_id, made.trace_flags))
         self._span = span
+
+    def note(self, name: str, value: str) -> None:
+        self._span.set_attribute(name, value)
 
     def end(self) -> None:
         self._span.update_name(self.name)
@@ -150,6 +157,9 @@ class _Step(_Unseen):
         super().__init__(name, _write(self._trace, self._id, SAMPLED))
         self._kind, self._attributes, self._resource, self._exporting = kind, attributes, resource, exporting
         self._began = time.time_ns()
+
+    def note(self, name: str, value: str) -> None:
+        self._attributes = {**self._attributes, name: value}
 
     def end(self) -> None:
         self._exporting.on_end(

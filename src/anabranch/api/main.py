@@ -157,6 +157,7 @@ def create_app(
         HeadByGet, knows_head=lambda scope: any(route.matches(scope)[0] is Match.FULL for route in app.routes)
     )
     app.add_middleware(Compression)
+    app.add_middleware(RequestTraces, tracer=tracer)  # within the admission, which knows the caller
     app.add_middleware(
         Admission,
         authenticator=Authenticator(lambda: app.state.gateway.keys, app.state.limits, tokens),
@@ -168,7 +169,6 @@ def create_app(
     )
     app.add_middleware(ReadersCors, settings=settings)
     app.add_middleware(PublicAddress, settings=settings)
-    app.add_middleware(RequestTraces, tracer=tracer)
     app.add_middleware(RequestMetrics, requests=app.state.requests)
     add_handlers(app)
     return app

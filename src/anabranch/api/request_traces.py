@@ -5,6 +5,7 @@ import re
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from anabranch.access import ANONYMOUS
 from anabranch.api.health.request_metrics import METHODS, find_route
 from anabranch.engine.ports import Tracer
 from anabranch.engine.submitting.submission import CURRENT_TRACE
@@ -17,7 +18,10 @@ TRACEPARENT = re.compile(r"00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-
 
 
 class RequestTraces:
-    """A span for each request but those that only read, under the caller's `traceparent`."""
+    """A span for each request but those that only read, under the caller's `traceparent`.
+
+    Callers who are not known make none: they would choose what is sampled, and the ids of others' traces.
+    """
 
     def __init__(self, app: ASGIApp, *, tracer: Tracer) -> None:
         self._app = app
@@ -25,7 +29,7 @@ class RequestTraces:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
-        if scope["type"] != "http" or scope["method"] in READING:
+        if scope["type"] != "http" or scope["method"] in READING or not _is_known(scope):
             await self._app(scope, receive, send)
             return
         method = scope["method"] if scope["method"] in METHODS else "other"
@@ -43,6 +47,10 @@ class RequestTraces:
             finally:
                 CURRENT_TRACE.reset(before)
                 span.rename(f"{method} {find_route(scope)}")
+
+
+def _is_known(scope: Scope) -> bool:
+    return scope["state"]["principal"] not in (None, ANONYMOUS)
 
 
 def read_traceparent(text: str | None) -> str | None:

@@ -379,6 +379,9 @@ class Span(Protocol):
     def rename(self, name: str) -> None:
         """Give it a name that was not known at its start."""
 
+    def note(self, name: str, value: str) -> None:
+        """Give it another attribute."""
+
     def fail(self, code: str) -> None:
         """Mark it as failed, with a code and never with what went wrong: that may contain data."""
 
@@ -402,6 +405,9 @@ class _NoSpan:
     traceparent: str | None
 
     def rename(self, name: str) -> None:
+        """Nobody sees it."""
+
+    def note(self, name: str, value: str) -> None:
         """Nobody sees it."""
 
     def fail(self, code: str) -> None:

@@ -349,7 +349,11 @@ class Runner:
 
 
 def _note_end(span: Span, report: Report | None) -> None:
-    if report is not None and report.ended not in (Ended.COMPLETED, Ended.REFERENCED):
+    if report is None or report.ended in (Ended.COMPLETED, Ended.REFERENCED):
+        return
+    if report.ended in (Ended.HANDED_BACK, Ended.MISSING):  # nothing failed: another worker goes on with it
+        span.note("anabranch.ended", report.ended)
+    else:
         span.fail(f"task.{report.ended}")
 
 
