@@ -1,7 +1,7 @@
 .DEFAULT_GOAL := help
 export NO_MKDOCS_2_WARNING := 1
 export PYTHONDONTWRITEBYTECODE := # else every process of the tests compiles each module again
-.PHONY: setup demo test proofs faults soak bench validator generator deployment promtool lint check lock reference release docs clean help
+.PHONY: setup demo test proofs faults soak bench scaling validator generator deployment promtool lint check lock reference release docs clean help
 
 EXTRAS = $(shell .venv/bin/python -c \
 	'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"])')
@@ -22,6 +22,10 @@ bench: setup ## Measure the engine beside a bare loop and two peers; takes minut
 		pgqueuer procrastinate asyncpg uvloop 'psycopg[binary,pool]'
 	.venv/bin/python -m benchmarks.run
 	.venv/bin/python -m benchmarks.standing
+
+FINISHED ?= 10000000
+scaling: setup ## Measure 1, 2 and 4 workers on two homes, and what FINISHED tasks in the tables cost; may take an hour
+	.venv/bin/python -m benchmarks.scaling --finished $(FINISHED)
 
 validator: setup ## Install stac-api-validator in an environment of its own; its tests are among the long proofs
 	@test -x .cache/validator-venv/bin/python || .venv/bin/uv venv --quiet --python .venv/bin/python .cache/validator-venv

@@ -15,6 +15,7 @@ from anabranch.embedded.logfiles import open_log, read_tail
 from anabranch.embedded.supervisor import LISTEN_FD
 from anabranch.errors import Unavailable
 from anabranch.settings import Settings
+from anabranch.storage.locations import AREAS
 
 __all__ = ["BenchProcesses", "run_processes", "write_plugin"]
 
@@ -55,6 +56,11 @@ class BenchProcesses:
             self._launch("api", {LISTEN_FD: str(listener.fileno()), "ANABRANCH_LOG_LEVEL": "info"}, listener.fileno())
         for role in ("orchestrator", *(f"worker-{number}" for number in range(1, workers + 1))):
             self._launch(role, {})
+
+    def join(self, home: Path, workers: int) -> None:
+        """Start an orchestrator and workers of another home, as on a second machine with the same tiers."""
+        for role in ("orchestrator-there", *(f"worker-there-{number}" for number in range(1, workers + 1))):
+            self._launch(role, {"ANABRANCH_HOME": str(home)})
 
     def _launch(self, role: str, more: Mapping[str, str], *descriptors: int) -> None:
         log = open_log(self._logs / f"{role}.log")
@@ -115,6 +121,7 @@ def _variables(settings: Settings, url: str) -> Mapping[str, str]:
         "ANABRANCH_PLUGINS": ",".join(settings.plugins),
         "ANABRANCH_CALLBACK_HOSTS": ",".join(settings.callback_hosts),
         "ANABRANCH_LOG_LEVEL": "warning",
+        **{f"ANABRANCH_STORAGE__{area.upper()}": getattr(settings.storage, area) for area in AREAS},
     }
 
 

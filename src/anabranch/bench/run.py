@@ -33,15 +33,20 @@ def run_bench(
 
 @asynccontextmanager
 async def open_bench_with_workers(
-    folder: Path, home: Path | None, url: str, workers: int, steps: int = 1
+    folder: Path, home: Path | None, url: str, workers: int, steps: int = 1, *, there: int | None = None
 ) -> AsyncIterator[Bench]:
-    """A bench with warm workers that serve its own queue, besides the queues that any worker of the home serves."""
+    """A bench with warm workers that serve its own queue, besides the queues that any worker of the home serves.
+
+    With `there`, a second home joins with an orchestrator and so many workers of its own.
+    """
     queue = f"bench-{secrets.token_hex(4)}"
     plugins = write_plugin(folder, queue, steps)
     # The caller's plugins stay: these workers share the default queue, and must know every handler on it.
     chosen = load_settings(**({"home": home, "plugins": ()} if home else {}))
     settings = chosen.model_copy(update={"plugins": (*chosen.plugins, str(plugins))})
     with run_processes(folder, settings, url, workers) as processes:
+        if there is not None:
+            processes.join(folder / "there", there)
         async with open_bench(settings, url, processes, queue) as bench:
             yield bench
 
