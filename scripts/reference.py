@@ -65,14 +65,11 @@ METRICS_HEAD = """# Metrics
   database does not answer within 1.2 s, `anabranch_database_up` is 0 and only what this process knows is reported.
 - `…_total` of jobs submitted, of tasks and of attempts are counters of PostgreSQL itself, of rows that were ever
   inserted: they restart at 0 after a crash of the server, lag by a second or so, and include the few rolled back.
-- `anabranch_jobs_ended_total` is a sum of our own, which the sweeper brings up to date every five seconds: it is exact,
-  keeps what was purged, and its sum over all workflows never falls. It counts from the migration on that brought it.
-  When a workflow comes and 200 have their series, those whose last definition retention has removed give up theirs:
-  what they counted moves to `other workflows`, which jumps by that much.
 - Histograms of jobs, nodes, tasks and waits are sums in the database, too: an end is counted in the transaction that
   makes it, and appears when the sweeper has added it, within five seconds or so. They begin with the migration that
   brought them. Each of the four has at most 300 series; later ones are `other workflows`, `other handlers` or `other
-  queues`, and so are those that were not counted for 30 days, when others need their place.
+  queues`, and so are those that were not counted for 30 days, when others need their place. The sum over all names
+  never falls, also when jobs are purged; `anabranch_job_seconds_count` is how many jobs ended, by workflow and status.
 - Labels have few values: routes are templates, never paths, and `none` is what no route answered.
 - With several API processes, each reports its own requests and process, and all report the same about the database:
   take the `max` of that over instances, not the `sum`.

@@ -7,7 +7,6 @@ from datetime import timedelta
 from pathlib import Path
 
 import httpx
-import psycopg
 import pytest
 from fastapi import FastAPI
 
@@ -109,49 +108,21 @@ async def test_the_page_lists_every_metric_of_the_answer(api: httpx.AsyncClient,
     assert listed == sorted(answered)
 
 
-async def test_ended_jobs_are_counted_by_workflow_and_state(
-    api: httpx.AsyncClient, engine: EngineHarness, database_url: str
-) -> None:
-    """Of few workflows only: the others share a series, and stay there."""
+async def test_ended_jobs_are_counted_once_by_workflow_and_state(api: httpx.AsyncClient, engine: EngineHarness) -> None:
     jobs = [await engine.submit(fan_out(0), run=run) for run in range(3)]
     for job in jobs[:2]:
         await engine.store.cancel(job.job_id, "test")
     await engine.finish(await engine.claim())
     await engine.sweep()
-    with psycopg.connect(database_url) as database:
-        database.execute("insert into app.job_endings values ('late', 'failed')")
-        assert database.execute("select app.sum_endings(1, 100), app.sum_endings(200, 100)").fetchall() == [(1, 0)]
 
     told = await scrape(api)
 
-    counted = {labels: value for (name, labels), value in told.items() if name == "anabranch_jobs_ended_total"}
+    counted = {labels: value for (name, labels), value in told.items() if name == "anabranch_job_seconds_count"}
     assert counted == {
         (("workflow", "fan_out"), ("status", "cancelled")): 2,
         (("workflow", "fan_out"), ("status", "completed")): 1,
-        (("workflow", "other workflows"), ("status", "failed")): 1,
     }
-
-
-def test_names_of_workflows_that_are_gone_make_room_for_those_that_come(database_url: str) -> None:
-    """What was counted under them stays in the sum of all; a place goes to who came first."""
-    with psycopg.connect(database_url) as database:
-        for known in ("b", "z"):
-            database.execute(
-                "insert into app.workflows (hash, workflow, definition, created_at) values (%s, %s, '{}', now())",
-                [known, known],
-            )
-
-        def end(*names: str) -> dict[str, int]:
-            for name in names:
-                database.execute("insert into app.job_endings (workflow, state) values (%s, 'failed')", [name])
-            assert database.execute("select app.sum_endings(2, 100)").fetchone() == (len(names),)
-            return dict(database.execute("select workflow, jobs from app.ended_jobs").fetchall())
-
-        assert end("gone", "b", "a", "gone") == {"gone": 2, "b": 1, "": 1}
-        assert end("b", "gone") == {"gone": 3, "b": 2, "": 1}
-        assert end() == {"gone": 3, "b": 2, "": 1}
-        assert end("z", "b", "a") == {"z": 1, "b": 3, "": 5}
-        assert end("late") == {"z": 1, "b": 3, "": 6}
+    assert not [name for name, _ in told if "jobs_ended" in name]
 
 
 async def test_labels_of_requests_are_of_a_closed_set(api: httpx.AsyncClient) -> None:

@@ -140,11 +140,11 @@ async def test_a7_an_act_that_fails_skips_no_other_and_shows_in_health(
     await engine.submit(of("one"))
     ask(database_url, "alter function app.release_dead rename to release_the_dead")
     ask(database_url, "alter function app.end_overdue rename to end_the_overdue")
-    ask(database_url, "insert into app.job_endings (workflow, state) values ('one', 'completed')")
+    ask(database_url, "select app.measure('wait', 'one', '', interval '1 s')")
     for _ in range(2):
         await engine.sweep()
 
-    assert ask(database_url, "select count(*) from app.job_endings") == [(0,)]
+    assert ask(database_url, "select count(*) from app.durations") == [(0,)]
     part = await health_of_sweeper(database_url)
     assert part.status == "degraded"
     assert "release_dead fails" in part.detail

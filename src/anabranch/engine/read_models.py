@@ -210,12 +210,11 @@ class Vitals:
 class Gauges:
     """The figures for metrics: counts by state, queue, kind and duty, sizes and ages.
 
-    `ended` are workflow, state and jobs; a workflow without a name stands for those that have no series of their own.
-    `durations` are kind, name, detail, how many are in which bucket, and the sum of their seconds; so does a name here.
+    `durations` are kind, name, detail, how many are in which bucket, and the sum of their seconds; '' as a name stands
+    for those that have no series of their own.
     """
 
     jobs: dict[str, int]
-    ended: list[tuple[str, str, int]]
     duration_bounds: list[float]
     durations: list[tuple[str, str, str, dict[str, int], float]]
     ready: dict[str, int]

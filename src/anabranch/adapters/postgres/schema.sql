@@ -397,20 +397,6 @@ create table app.limit_changes (
 
 create index limit_changes_of on app.limit_changes (kind, name, xid);
 
--- Jobs that ended, for metrics: each end is a row, so that no two wait for each other; the sweeper adds them to a sum.
-create table app.job_endings (
-    workflow text not null,
-    state app.job_state not null,
-    id bigint generated always as identity
-) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
-
-create table app.ended_jobs (
-    workflow text not null,
-    state app.job_state not null,
-    jobs bigint not null,
-    primary key (workflow, state)
-);
-
 -- How long jobs, nodes and attempts of tasks took and how long tasks waited, for metrics: each transaction adds rows, so that
 -- no two wait for each other; the sweeper adds them to the histograms. Name: the workflow, handler or queue; detail: how it
 -- ended, or which node it is. Bucket: as app.find_bucket counts them.

@@ -21,8 +21,6 @@ select (select coalesce(jsonb_object_agg(o.state, o.jobs), '{}')
           from (select j.state, count(*) as jobs
                   from (select x.state from app.jobs x where x.state in ('pending', 'running', 'waiting') limit 200000) j
                  group by j.state) o) as jobs,
-       (select coalesce(jsonb_agg(jsonb_build_array(e.workflow, e.state, e.jobs) order by e.workflow, e.state), '[]')
-          from app.ended_jobs e) as ended,
        (select coalesce(jsonb_object_agg(q.queue, q.tasks), '{}')
           from (select l.queue, sum(l.width - l.next_index) as tasks
                   from (select x.queue, x.width, x.next_index from app.lanes x where not x.closed and x.next_index < x.width limit 50000) l

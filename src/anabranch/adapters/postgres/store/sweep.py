@@ -22,8 +22,7 @@ log = structlog.get_logger()
 BATCH_ROWS = 1000
 BATCH_ORPHANS = 50
 BATCH_REPEATS = 100
-COUNTED_WORKFLOWS = 200
-BATCH_ENDINGS = 50_000
+BATCH_DURATIONS = 50_000
 DURATION_SERIES = (300, timedelta(days=30))  # of each kind, and when one that is not counted any more makes room
 ACT_SECONDS = 10.0  # an act that finds ever more to do lets the others go on after this
 BAD_LANE_SECONDS = 60.0  # when a lane that an act failed at is tried again
@@ -90,8 +89,11 @@ class PostgresSweep:
             self._by_lanes("tidy_due", BATCH_ROWS),
             self._by_lanes("record_repeats", BATCH_REPEATS),
             Act("cancel_orphans", BATCH_ORPHANS, self.cancel_orphans),
-            Act("sum_endings", BATCH_ENDINGS, partial(self._value, "sum_endings", COUNTED_WORKFLOWS, BATCH_ENDINGS)),
-            Act("sum_durations", BATCH_ENDINGS, partial(self._value, "sum_durations", *DURATION_SERIES, BATCH_ENDINGS)),
+            Act(
+                "sum_durations",
+                BATCH_DURATIONS,
+                partial(self._value, "sum_durations", *DURATION_SERIES, BATCH_DURATIONS),
+            ),
             Act("purge_idempotency_keys", BATCH_ROWS, partial(self._value, "purge_idempotency_keys", BATCH_ROWS)),
             Act("remove_turns", BATCH_ROWS, partial(self._value, "remove_turns", BATCH_ROWS)),
         ):

@@ -50,8 +50,6 @@ def _database_samples(gauges: Gauges | AnabranchError) -> Iterator[Sample]:
         return
     for status in ("pending", "running", "waiting"):
         yield Sample("anabranch_jobs", {"status": status}, gauges.jobs.get(status, 0))
-    for workflow, status, jobs in gauges.ended:
-        yield Sample("anabranch_jobs_ended_total", {"workflow": workflow or "other workflows", "status": status}, jobs)
     yield from _duration_samples(gauges)
     for name, by_queue in (("ready", gauges.ready), ("running", gauges.running), ("due", gauges.due)):
         for queue, tasks in sorted(by_queue.items()):

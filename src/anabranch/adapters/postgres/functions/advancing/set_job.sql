@@ -23,7 +23,6 @@ begin
         update app.lanes set closed = true
          where id in (select id from app.lanes where job = _job and not closed order by id for update);
         update app.children set ended_at = app.now() where job = _job;
-        insert into app.job_endings (workflow, state) values (_workflow, _state);
         perform app.measure('job', _workflow, _state::text, app.now() - _began_at);
     end if;
     perform app.add_event(_job, 'job.' || _state, null, coalesce(nullif(_change -> 'error', 'null'), '{}')
