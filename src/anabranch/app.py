@@ -274,7 +274,8 @@ async def _run_orchestrator(settings: Settings, database_url: str) -> None:
     )
     tracer = open_tracer("orchestrator")
     purging = purge(settings, database_url, store, retention_periods(settings).jobs)
-    part = Orchestrator(store, open_results(settings), purging, duties=[deliverer(settings, store, tracer).run])
+    duties = [deliverer(settings, store, tracer).run]
+    part = Orchestrator(store, open_results(settings), purging, open_tiers(settings), duties=duties)
     try:
         async with joined(settings, database_url, _give_up):
             await _serve(store, part, settings, kind=SessionKind.ORCHESTRATOR)

@@ -275,6 +275,7 @@ CODES: tuple[Code, ...] = (
     Code("schedule.of_workflow", Kind.CONFLICT, "The schedule is declared by the file of its workflow.", "Change the file; pausing needs no change of it."),
     Code("schedule.retired", Kind.CONFLICT, "The workflow's file declares no schedule any more.", "Add a schedule to the file, or one of your own."),
     Code("schedule.too_many", Kind.CONFLICT, "The platform has as many schedules as it may have.", "Remove one that nobody needs."),
+    Code("schedule.watches", Kind.CONFLICT, "The schedule watches a folder: it has no ticks to run by hand or to backfill.", "Submit a job of its workflow for one object by `anabranch submit`."),
     Code("session.gone", Kind.UNAVAILABLE, "The process's session expired; it starts a new one.", "Try again in a second."),
     Code("settings.invalid", Kind.INVALID, "A setting is wrong.", "Fix the variables or the file; `anabranch config show` lists the settings.", LOCAL),
     Code("signing_key.unusable", Kind.UNAVAILABLE, "The key that signs manifests can't be used.", "Check the file that ANABRANCH_SIGNING_KEY names, or `signing-key.pem` in the home."),

@@ -52,6 +52,7 @@ PRINTED = {
     "docs/howto/catalog-a-container.md": ['"published": ', '"code": "raster.crs_missing"', "stac.register_items"],
     "docs/howto/export-a-catalog.md": ["\nverified: 4 files", "['gauges']", '"type":"Catalog"', "stac.export_catalog"],
     "docs/howto/schedules.md": ["nightly is active", "nightly is paused", "3 of 3 ticks get a job", "removed nightly"],
+    "docs/howto/watch-a-folder.md": ["arrivals is active; it watches silver://incoming", "removed arrivals"],
     "docs/howto/export-vectors.md": ["springs.pmtiles", '"action": "withdraw"', '"table": "geo.springs"', "wells_2"],
     H3: ['"id": "austria_6"', '"id": "dem_h3_9"', "h3.measure_cells"],
     "docs/howto/list-a-container.md": ['"source": "bronze://inventory/north.tif"', "storage.total_inventory"],

@@ -42,7 +42,7 @@ from anabranch.access import Credential, KeyRequest, Scope
 from anabranch.adapters.postgres.store.keys import open_keys
 from anabranch.adapters.postgres.store.store import PostgresStore
 from anabranch.api.openapi.document import DOCUMENT, load_document, operations_of
-from anabranch.app import open_results, purge
+from anabranch.app import open_results, open_tiers, purge
 from anabranch.canonical import Json
 from anabranch.embedded.cluster import Cluster
 from anabranch.engine.model import Claim, Ended, JobState, SessionKind
@@ -145,7 +145,8 @@ async def open_stack(home: Path, database_url: str) -> AsyncIterator[Stack]:
 async def orchestrating(settings: Settings, database_url: str) -> AsyncIterator[None]:
     store, stop = PostgresStore(database_url, name="orchestrator", connections=4), asyncio.Event()
     await store.open()
-    part = Orchestrator(store, open_results(settings), purge(settings, database_url, store, None))
+    purging = purge(settings, database_url, store, None)
+    part = Orchestrator(store, open_results(settings), purging, open_tiers(settings))
     running = asyncio.create_task(
         keep_session(store, part, stop, kind=SessionKind.ORCHESTRATOR, lease=timedelta(seconds=60))
     )

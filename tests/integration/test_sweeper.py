@@ -27,6 +27,7 @@ from anabranch.engine.sweeping.sweeper import Sweeper
 from anabranch.engine.task_parameters import Definitions
 from anabranch.errors import Unavailable
 from anabranch.storage.large_results import Results
+from anabranch.storage.tiers import Storage
 from anabranch.testing.clock import Clock
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.nesting import nest
@@ -231,7 +232,7 @@ async def test_a14_the_sweeper_waits_for_no_advance(engine: EngineHarness, datab
     session = await store.open_session(SessionKind.ORCHESTRATOR, [], 0, MINUTE)
     keep = RetentionPeriods(None, MINUTE, MINUTE)
     purge, often = Purge(store.retention(), engine.results, keep), timedelta(seconds=0.05)
-    orchestrator = Orchestrator(store, engine.results, purge, sweep_every=often)
+    orchestrator = Orchestrator(store, engine.results, purge, Storage({}), sweep_every=often)
     serving = asyncio.create_task(orchestrator.serve(LiveSession(session), asyncio.Event()))
     victim = await engine.new_session()
     await engine.submit(fan_out(1))

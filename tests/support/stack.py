@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from anabranch.adapters.postgres.store.store import PostgresStore
-from anabranch.app import handler_resources, open_results, purge
+from anabranch.app import handler_resources, open_results, open_tiers, purge
 from anabranch.canonical import Json
 from anabranch.engine.model import TERMINAL_STATES, SessionKind
 from anabranch.engine.orchestrator import Orchestrator
@@ -104,7 +104,7 @@ async def open_stack(
         )
         opened.push_async_callback(_wait_for, serving)
         if orchestrated:
-            orchestrator = Orchestrator(store, results, purge(settings, url, store, None))
+            orchestrator = Orchestrator(store, results, purge(settings, url, store, None), open_tiers(settings))
             sweeping = keep_session(store, orchestrator, stop, kind=SessionKind.ORCHESTRATOR, lease=LEASE)
             opened.push_async_callback(_wait_for, asyncio.create_task(sweeping))
         opened.callback(stop.set)

@@ -117,7 +117,7 @@ def test_the_schema_has_the_keys_of_the_loader(part: str) -> None:
 
 def test_the_schema_has_the_keys_of_a_workflow_and_no_other_parts() -> None:
     assert SCHEMA["properties"].keys() == {*declared_keys(Workflow), "inputs", "nodes"}
-    assert SCHEMA["$defs"].keys() == {*PARTS, "Backoff", "CatchUp", "OnFailure", "Overlap"}
+    assert SCHEMA["$defs"].keys() == {*PARTS, "Backoff", "CatchUp", "Existing", "OnFailure", "Overlap"}
     assert NODES.keys() == set(Kind)
 
 

@@ -70,7 +70,7 @@ COMMANDS: dict[str, str | tuple[str, str]] = {
     "schedules": "Make jobs by the clock: list, add, pause and run schedules, and fill in the past.",
     "schedules list": ("jobs.schedules:list_schedules", "List the schedules, the newest first, with their next ticks."),
     "schedules show": ("jobs.schedules:show", "Show a schedule."),
-    "schedules add": ("jobs.schedules:add", "Add a schedule of a workflow."),
+    "schedules add": ("jobs.schedules:add", "Add a schedule: with a cron expression, or with a folder to watch."),
     "schedules change": (
         "jobs.schedules:change",
         "Change what is given of a schedule; inputs replace all that it had.",

@@ -24,18 +24,24 @@ class Schedules(Requests):
         self,
         name: str,
         workflow: str,
-        cron: str,
+        cron: str | None = None,
         *,
         timezone: str | None = None,
         inputs: Mapping[str, "Json"] | None = None,
         overlap: str | None = None,
         catch_up: str | None = None,
+        watch: str | None = None,
+        pattern: str | None = None,
+        stable_seconds: int | None = None,
+        poll_seconds: int | None = None,
+        existing: str | None = None,
         platform: str | None = None,
     ) -> Schedule:
-        """Add a schedule; its first tick is the first one from now on."""
+        """Add a schedule: of a cron expression, from now on, or of a folder to watch."""
         given = _given(
             name=name, workflow=workflow, cron=cron, timezone=timezone, inputs=inputs, overlap=overlap,
-            catch_up=catch_up, platform=platform,
+            catch_up=catch_up, watch=watch, pattern=pattern, stable_seconds=stable_seconds, poll_seconds=poll_seconds,
+            existing=existing, platform=platform,
         )  # fmt: skip
         return self._send(Schedule, "POST", ROOT, given)
 
@@ -57,12 +63,18 @@ class Schedules(Requests):
         inputs: Mapping[str, "Json"] | None = None,
         overlap: str | None = None,
         catch_up: str | None = None,
+        watch: str | None = None,
+        pattern: str | None = None,
+        stable_seconds: int | None = None,
+        poll_seconds: int | None = None,
+        existing: str | None = None,
         platform: str | None = None,
     ) -> Schedule:
         """Change what is given of a schedule."""
         given = _given(
-            workflow=workflow, cron=cron, timezone=timezone, inputs=inputs, overlap=overlap, catch_up=catch_up
-        )
+            workflow=workflow, cron=cron, timezone=timezone, inputs=inputs, overlap=overlap, catch_up=catch_up,
+            watch=watch, pattern=pattern, stable_seconds=stable_seconds, poll_seconds=poll_seconds, existing=existing,
+        )  # fmt: skip
         return self._send(Schedule, "PATCH", _path(name), given, platform=platform)
 
     def remove(self, name: str, *, platform: str | None = None) -> Schedule:
@@ -108,18 +120,24 @@ class AsyncSchedules(AsyncRequests):
         self,
         name: str,
         workflow: str,
-        cron: str,
+        cron: str | None = None,
         *,
         timezone: str | None = None,
         inputs: Mapping[str, "Json"] | None = None,
         overlap: str | None = None,
         catch_up: str | None = None,
+        watch: str | None = None,
+        pattern: str | None = None,
+        stable_seconds: int | None = None,
+        poll_seconds: int | None = None,
+        existing: str | None = None,
         platform: str | None = None,
     ) -> Schedule:
-        """Add a schedule; its first tick is the first one from now on."""
+        """Add a schedule: of a cron expression, from now on, or of a folder to watch."""
         given = _given(
             name=name, workflow=workflow, cron=cron, timezone=timezone, inputs=inputs, overlap=overlap,
-            catch_up=catch_up, platform=platform,
+            catch_up=catch_up, watch=watch, pattern=pattern, stable_seconds=stable_seconds, poll_seconds=poll_seconds,
+            existing=existing, platform=platform,
         )  # fmt: skip
         return await self._send(Schedule, "POST", ROOT, given)
 
@@ -141,12 +159,18 @@ class AsyncSchedules(AsyncRequests):
         inputs: Mapping[str, "Json"] | None = None,
         overlap: str | None = None,
         catch_up: str | None = None,
+        watch: str | None = None,
+        pattern: str | None = None,
+        stable_seconds: int | None = None,
+        poll_seconds: int | None = None,
+        existing: str | None = None,
         platform: str | None = None,
     ) -> Schedule:
         """Change what is given of a schedule."""
         given = _given(
-            workflow=workflow, cron=cron, timezone=timezone, inputs=inputs, overlap=overlap, catch_up=catch_up
-        )
+            workflow=workflow, cron=cron, timezone=timezone, inputs=inputs, overlap=overlap, catch_up=catch_up,
+            watch=watch, pattern=pattern, stable_seconds=stable_seconds, poll_seconds=poll_seconds, existing=existing,
+        )  # fmt: skip
         return await self._send(Schedule, "PATCH", _path(name), given, platform=platform)
 
     async def remove(self, name: str, *, platform: str | None = None) -> Schedule:

@@ -12,17 +12,17 @@ TickState = Literal["waiting", "submitted", "skipped", "missed", "failed"]
 
 @answer
 class Schedule(Answer):
-    """When jobs of a workflow are made, and with which inputs."""
+    """When jobs of a workflow are made, and with which inputs; one that watches a folder has no cron expression."""
 
     name: str
     platform: str
     origin: Literal["workflow", "api"]
     """`workflow`: the workflow's file declares it."""
     workflow: str
-    cron: str
+    cron: str | None
     timezone: str
     inputs: JsonObject
-    """As they were given: text in them may hold the times of the tick."""
+    """As they were given: text in them may hold the times of the tick, or what is known of the object."""
     overlap: Literal["skip", "queue", "cancel_previous"]
     catch_up: Literal["none", "latest", "all"]
     status: Literal["active", "paused", "retired", "broken"]
@@ -41,6 +41,16 @@ class Schedule(Answer):
     made_at: datetime
     made_by: str
     changed_at: datetime
+    watch: str | None = None
+    """The folder whose new and changed objects get a job each."""
+    pattern: str | None = None
+    stable_seconds: int | None = None
+    poll_seconds: int | None = None
+    existing: Literal["submit", "skip"] | None = None
+    looked_at: datetime | None = None
+    """When all of the folder was last seen."""
+    look_error: str | None = None
+    """Why it can't be seen now."""
 
 
 @answer
@@ -58,6 +68,8 @@ class ScheduleTick(Answer):
     job_status: str | None
     """The status of its job; null where it has none, or it was purged."""
     recorded_at: datetime
+    object: str | None = None
+    """The address of the object that it was made for."""
 
 
 @answer

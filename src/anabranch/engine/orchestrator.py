@@ -12,11 +12,13 @@ from anabranch.engine.ports import SessionGone, Store
 from anabranch.engine.sessions.doorbell import Doorbell
 from anabranch.engine.sessions.live_session import LiveSession
 from anabranch.engine.submitting.schedules.scheduler import Scheduler
+from anabranch.engine.submitting.watching.watcher import Watcher
 from anabranch.engine.sweeping.retention import Purge, Retention
 from anabranch.engine.sweeping.sweeper import SWEEP_INTERVAL, Sweeper
 from anabranch.engine.task_parameters import Definitions
 from anabranch.errors import AnabranchError
 from anabranch.storage.large_results import Results
+from anabranch.storage.tiers import Storage
 
 __all__ = ["Orchestrator"]
 
@@ -33,17 +35,20 @@ class Orchestrator:
         store: Store,
         results: Results,
         purge: Purge,
+        storage: Storage,
         *,
         sweep_every: timedelta = SWEEP_INTERVAL,
         duties: Sequence[Duty] = (),
     ) -> None:
-        """On this store; large results are brought back from where they were put aside.
+        """On this store; large results are brought back from where they were put aside, and `storage` has the folders
+        that schedules watch.
 
         Other `duties` run beside its own until they are cancelled.
         """
         self._store = store
         self._results = results
         self._purge = purge
+        self._storage = storage
         self._sweep_every = sweep_every
         self._duties = duties
 
@@ -53,13 +58,14 @@ class Orchestrator:
         sweeper = Sweeper(self._store, live.session, every=self._sweep_every)
         advancer = Advancer(self._store, live.session, self._results, live.rights)
         advances = BackgroundAdvances(advancer, asyncio.Event())
-        scheduler = Scheduler(
-            self._store.ticks(), Definitions(self._store), advances, Doorbell(self._store), live.session
-        )
+        acting = Definitions(self._store), advances, Doorbell(self._store), live.session
+        scheduler = Scheduler(self._store.ticks(), *acting)
+        watcher = Watcher(self._store.watches(), self._storage, *acting)
         duties = [
             asyncio.create_task(retention.run(self._purge), name="retention"),
             asyncio.create_task(sweeper.run(), name="sweeper"),
             asyncio.create_task(scheduler.run(), name="scheduler"),
+            asyncio.create_task(watcher.run(), name="watcher"),
             *(asyncio.create_task(duty(live.session)) for duty in self._duties),
         ]
         try:

@@ -39,6 +39,7 @@ from anabranch.workflows.expressions import Reference
 
 if TYPE_CHECKING:
     from anabranch.engine.submitting.schedules.ports import TickStore
+    from anabranch.engine.submitting.watching.ports import WatchStore
 
 __all__ = [
     "NO_TRACER",
@@ -364,6 +365,9 @@ class Store(JobStore, TaskQueue, Protocol):
 
     def ticks(self) -> "TickStore":
         """The store of schedules' ticks."""
+
+    def watches(self) -> "WatchStore":
+        """The store of what schedules watch."""
 
 
 SpanKind = Literal["server", "consumer", "client"]

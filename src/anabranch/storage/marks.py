@@ -10,11 +10,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
-from anabranch.errors import Conflict, NotFound
+from anabranch.errors import Conflict, NotFound, Unavailable
 from anabranch.storage.addresses import RESERVED_FOLDER
 from anabranch.storage.tiers import Storage, Tier
 
-__all__ = ["Mark", "Marks", "adopt_storage", "check_storage", "join_storage"]
+__all__ = ["Mark", "Marks", "adopt_storage", "check_storage", "join_storage", "require_marked"]
 
 MARK_KEY = f"{RESERVED_FOLDER}/mark"
 
@@ -58,6 +58,15 @@ def check_storage(storage: Storage, urls: Mapping[str, str], marks: Marks) -> bo
         else:
             _read(tier)  # it must answer
     return bool(known)
+
+
+def require_marked(area: str, tier: Tier) -> None:
+    """Refuse an area without a mark: it is another one, like the empty folder below a mount that is gone."""
+    try:
+        tier.stat(MARK_KEY)
+    except NotFound:
+        message = f"{area} holds no mark of this installation: it is not what was there when the processes started"
+        raise Unavailable("storage.unreachable", message, remedy="Look whether its folder is mounted.") from None
 
 
 def adopt_storage(storage: Storage, urls: Mapping[str, str], marks: Marks) -> dict[str, str]:

@@ -12,7 +12,15 @@ from anabranch.storage.addresses import Address, parse_address, parse_folder
 from anabranch.storage.attempt_keys import JOBS_FOLDER, parse_key, segment
 from anabranch.storage.tiers import Stat
 
-__all__ = ["FindRights", "ReadAccess", "ReadRights", "require_own_uploads", "require_readable", "uploads_folder"]
+__all__ = [
+    "FindRights",
+    "ReadAccess",
+    "ReadRights",
+    "require_own_uploads",
+    "require_readable",
+    "require_watchable",
+    "uploads_folder",
+]
 
 UPLOADS_TIER, UPLOADS_FOLDER = "bronze", "uploads"
 _UPLOAD = re.compile(rf"{UPLOADS_FOLDER}/(?:([a-z][a-z0-9_-]{{0,39}})/)?[0-9a-f]{{64}}/")
@@ -136,6 +144,16 @@ def require_own_uploads(platform: str, addresses: Iterable[str]) -> None:
 def require_readable(platform: str, at: Address, rights: ReadRights) -> None:
     """Refuse an object that no new job of a platform may read, before there is one."""
     ReadAccess(platform, "", lambda *_: rights).check(at)
+
+
+def require_watchable(platform: str, folder: Address, rights: ReadRights) -> None:
+    """Refuse a folder of which a platform may read nothing, or only parts."""
+    if ReadAccess(platform, "", lambda *_: rights).list_folders(folder) != [folder]:
+        raise InputError(
+            "storage.not_readable",
+            f"no schedule of the platform may watch {folder}: it is not one of its folders, nor in one",
+            remedy="Watch a folder of the platform's, or ask the operator to add this one to its `sources`.",
+        )
 
 
 def _refused(at: Address) -> InputError:

@@ -80,8 +80,10 @@ class Scope:
                 return "integer" if self.has_item else None
             case "item":
                 return "any" if self.has_item else None
-            case _:
+            case "job":
                 return "string"
+            case _:
+                return None
 
     def hint(self, reference: Reference) -> str:
         """What may have been meant; why something that exists can't be named here is kept as the better message."""
@@ -92,6 +94,8 @@ class Scope:
         if reference.root in ("item", "index"):
             self.reasons[said] = f"there is no {reference.root} here"
             return "item and index are known in the params of a fan_out's task only."
+        if reference.root == "object":
+            return "Only the inputs of a schedule can name the object that it found; give it to an input."
         name = str(reference.path[0])
         if reference.root == "inputs":
             return nearest(name, list(self.workflow.inputs or ())) or "Declare it in inputs."

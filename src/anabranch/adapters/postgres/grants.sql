@@ -44,7 +44,7 @@ begin
         select p.oid::regprocedure as name, p.provolatile <> 'v' as reads, p.proname = any('{
                    act_on_publications, add_callbacks, add_event, announce, announce_job, announce_release, answer_reports,
                    audit_change, count_endings, create_layer_table, drop_layer_table, end_wait, end_waits, expire_sessions,
-                   find_room, fold_running, follow_job, free_held, is_full, job_moved, keep_answer, keep_lane, keep_same,
+                   find_room, fold_running, follow_job, free_held, hold_look, is_full, job_moved, keep_answer, keep_lane, keep_same,
                    lock_catalog, lock_collection, lock_deliveries, lock_key, lock_lane, lock_objects, lock_running,
                    make_right, measure, measure_endings, measure_node, next_place, note_kept, open_lane, open_wait,
                    ready_next, rebuild_items, record, record_collection, record_publications, record_visibility, refuse_retry, release, remove_claims,

@@ -990,6 +990,7 @@ create table app.former_uploads (
 -- What makes jobs by itself. A workflow's own schedule has its name. after: up to when ticks were dealt with; next_at: the first
 -- tick after it; null: not planned yet; infinity: there is none. retired: its workflow says nothing of it any more. trouble:
 -- why its ticks can't have jobs. by_scope: what the one who set it might do, which its jobs may. version: of what was set.
+-- One that watches a folder has no cron expression: watch is {watch, pattern, stable_seconds, poll_seconds, existing}.
 create table app.schedules (
     id bigint generated always as identity primary key,
     platform text collate "C" not null,
@@ -997,7 +998,7 @@ create table app.schedules (
     origin app.schedule_origin not null,
     workflow text not null,
     workflow_hash text not null references app.workflows,
-    cron text not null,
+    cron text,
     timezone text not null,
     inputs jsonb not null,
     parameters jsonb not null,
@@ -1014,14 +1015,18 @@ create table app.schedules (
     changed_at timestamptz not null,
     paused_at timestamptz,
     paused_by text,
-    unique (platform, name)
+    watch jsonb,
+    unique (platform, name),
+    constraint schedules_cron_or_watch check ((cron is null) <> (watch is null))
 );
 
+create index schedules_watching on app.schedules (id) where watch is not null;
 create index schedules_workflow_hash on app.schedules (workflow_hash);
 create index schedules_due on app.schedules (next_at) where paused_at is null and not retired;
 create index schedules_after on app.schedules (after);
 
--- A tick that was dealt with. Its key admits one job for each. open: its job was not seen to have ended.
+-- A tick that was dealt with. Its key admits one job for each. open: its job was not seen to have ended. object: the address of
+-- the object that has the job, where the schedule watches a folder.
 create table app.schedule_ticks (
     schedule bigint not null references app.schedules on delete cascade,
     at timestamptz not null,
@@ -1032,12 +1037,49 @@ create table app.schedule_ticks (
     job_id text collate "C",
     open boolean not null default false,
     recorded_at timestamptz not null,
+    object text,
     primary key (schedule, at)
 );
 
 create index schedule_ticks_open on app.schedule_ticks (schedule, kind) where open;
 create index schedule_ticks_waiting on app.schedule_ticks (schedule, kind, at) where state = 'waiting';
 create index schedule_ticks_recorded on app.schedule_ticks (recorded_at) where not open and state <> 'waiting';
+
+-- How far a schedule has looked at what it watches. watched: the folder and pattern of this look. since: what was modified
+-- before is there already; complete: all of that is known. look: the number of the look, and session who looks; turned_at: when
+-- that last got on. trouble: why the last look was not completed, and troubled_at since when none is.
+create table app.watches (
+    schedule bigint primary key references app.schedules on delete cascade,
+    watched jsonb not null,
+    since timestamptz not null,
+    complete boolean not null default false,
+    look integer not null default 0,
+    session bigint,
+    turned_at timestamptz not null,
+    next_at timestamptz not null,
+    looked_at timestamptz,
+    trouble text,
+    troubled_at timestamptz
+);
+
+create index watches_next on app.watches (next_at);
+create index watches_trouble on app.watches (troubled_at) where trouble is not null;
+
+-- What a schedule has seen in its folder. since: when this version was first seen; done: the version that has its job, or was
+-- there before; gone_at: since when no look finds it.
+create table app.watched_objects (
+    schedule bigint not null references app.schedules on delete cascade,
+    address text collate "C" not null,
+    version text not null,
+    size bigint not null,
+    modified timestamptz not null,
+    since timestamptz not null,
+    done text,
+    gone_at timestamptz,
+    primary key (schedule, address)
+);
+
+create index watched_objects_gone on app.watched_objects (gone_at) where gone_at is not null;
 
 do $$
 declare

@@ -30,6 +30,7 @@ DUTY_PURPOSES = {
     "clearing": "removes work files of ended jobs",
     "retention": "removes old jobs",
     "sweeper": "finds dead processes and due timers",
+    "watcher": "looks at the folders that schedules watch",
 }
 SLOW_DATABASE_SECONDS = 0.5
 LASTING_SECONDS = 300.0

@@ -1,7 +1,8 @@
 """Query parameters and bodies of requests about schedules."""
 
+from dataclasses import fields
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, AwareDatetime, ConfigDict, Field, JsonValue
 
@@ -11,6 +12,13 @@ from anabranch.strict_model import StrictModel
 from anabranch.workflows.mistakes import refuse
 from anabranch.workflows.schedules.cron import MAX_CRON_CHARACTERS, read_cron, read_zone
 from anabranch.workflows.schedules.schedule import CatchUp, Overlap
+from anabranch.workflows.schedules.watch import (
+    MAX_PATTERN_CHARACTERS,
+    WATCH_SECONDS,
+    Existing,
+    read_folder,
+    read_pattern,
+)
 from anabranch.workflows.values import ID_PATTERN
 
 __all__ = [
@@ -41,7 +49,8 @@ WorkflowName = Annotated[str, Field(min_length=1, max_length=63, description="Th
 Inputs = Annotated[
     dict[str, JsonValue],
     Field(
-        description="The jobs' inputs; text in them may hold `{{ job.scheduled_at }}` and `{{ job.interval_start }}`."
+        description="The jobs' inputs; text in them may hold `{{ job.scheduled_at }}` and `{{ job.interval_start }}`, "
+        "or, of a schedule that watches a folder, `{{ object.url }}` and what else is known of the object."
     ),
 ]
 Platform = Annotated[
@@ -59,8 +68,28 @@ def _read_instant(at: datetime) -> datetime:
     return at
 
 
+def _within(name: str, description: str) -> Any:  # as pydantic's Field
+    low, high = WATCH_SECONDS[name]
+    return Field(ge=low, le=high, strict=True, description=description)
+
+
 Instant = Annotated[AwareDatetime, AfterValidator(_read_instant)]
 ABOUT_OVERLAP = "What happens to a tick while the job of an earlier one goes on."
+Watch = Annotated[
+    str,
+    Field(max_length=1_100, description="In place of `cron`: a folder whose new and changed objects get a job each."),
+    AfterValidator(read_folder),
+]
+Pattern = Annotated[
+    str,
+    Field(max_length=MAX_PATTERN_CHARACTERS, description="What the names of watched objects are like: `*.tif`."),
+    AfterValidator(read_pattern),
+]
+Stable = Annotated[
+    int, _within("stable_seconds", "How long a watched object must be unchanged before it gets its job.")
+]
+Poll = Annotated[int, _within("poll_seconds", "How long after a look at the folder the next one begins.")]
+ABOUT_EXISTING = "Whether objects that were there before get jobs."
 ABOUT_CATCH_UP = "Which of the ticks that were missed get a job."
 
 
@@ -70,17 +99,22 @@ class AddScheduleRequest(StrictModel):
     model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE]})
     name: Annotated[str, Field(pattern=ID_PATTERN, description="Its name, unique among those of its platform.")]
     workflow: WorkflowName
-    cron: Cron
+    cron: Cron | None = None
     timezone: Zone = "UTC"
     inputs: Inputs = Field(default_factory=dict)
     overlap: Overlap = Field(Overlap.SKIP, description=ABOUT_OVERLAP)
     catch_up: CatchUp = Field(CatchUp.LATEST, description=ABOUT_CATCH_UP)
+    watch: Watch | None = None
+    pattern: Pattern | None = None
+    stable_seconds: Stable = 10
+    poll_seconds: Poll = 10
+    existing: Existing = Field(Existing.SKIP, description=ABOUT_EXISTING)
     platform: Platform = None
 
     @property
     def wanted(self) -> ScheduleChange:
         """What it is to be."""
-        return ScheduleChange(self.workflow, self.cron, self.timezone, self.inputs, self.overlap, self.catch_up)
+        return _change(self)
 
 
 class ChangeScheduleRequest(StrictModel):
@@ -93,11 +127,20 @@ class ChangeScheduleRequest(StrictModel):
     inputs: Inputs | None = None
     overlap: Overlap | None = Field(None, description=ABOUT_OVERLAP)
     catch_up: CatchUp | None = Field(None, description=ABOUT_CATCH_UP)
+    watch: Watch | None = None
+    pattern: Pattern | None = None
+    stable_seconds: Stable | None = None
+    poll_seconds: Poll | None = None
+    existing: Existing | None = Field(None, description=ABOUT_EXISTING)
 
     @property
     def change(self) -> ScheduleChange:
         """What changes."""
-        return ScheduleChange(self.workflow, self.cron, self.timezone, self.inputs, self.overlap, self.catch_up)
+        return _change(self)
+
+
+def _change(given: AddScheduleRequest | ChangeScheduleRequest) -> ScheduleChange:
+    return ScheduleChange(**{field.name: getattr(given, field.name) for field in fields(ScheduleChange)})
 
 
 class BackfillRequest(StrictModel):

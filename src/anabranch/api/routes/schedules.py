@@ -49,7 +49,7 @@ def _platform(caller: Caller, wanted: str | None) -> str:
     **takes(AddScheduleRequest, *INPUT_CODES, "platform.not_found", "schedule.exists", "schedule.too_many"),
 )
 async def add_schedule(given: JsonBody, caller: CurrentCaller, gateway: CurrentGateway) -> Schedule:
-    """Add a schedule; its first tick is the first one from now on."""
+    """Add a schedule: with a cron expression, from now on, or with a folder to watch."""
     wanted = check_body(AddScheduleRequest, given)
     platform = _platform(caller, wanted.platform)
     if platform != caller.platform:
@@ -123,7 +123,14 @@ async def _pause(gateway: Gateway, caller: Caller, schedule: str, query: Schedul
     "/{schedule}/run",
     dependencies=[OPERATE],
     status_code=202,
-    responses=problems("schedule.not_found", "schedule.changed", "schedule.retired", "schedule.broken", *INPUT_CODES),
+    responses=problems(
+        "schedule.not_found",
+        "schedule.changed",
+        "schedule.retired",
+        "schedule.broken",
+        "schedule.watches",
+        *INPUT_CODES,
+    ),
 )
 async def run_schedule(
     schedule: ScheduleName, query: Given, caller: CurrentCaller, gateway: CurrentGateway
@@ -146,7 +153,7 @@ async def list_ticks(
     "/{schedule}/backfill",
     dependencies=[OPERATE],
     status_code=202,
-    **takes(BackfillRequest, "schedule.not_found", "schedule.retired", "schedule.backfill"),
+    **takes(BackfillRequest, "schedule.not_found", "schedule.retired", "schedule.watches", "schedule.backfill"),
 )
 async def backfill_schedule(
     schedule: ScheduleName, query: Given, given: JsonBody, caller: CurrentCaller, gateway: CurrentGateway

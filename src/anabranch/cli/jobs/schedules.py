@@ -1,4 +1,4 @@
-"""`schedules`: jobs that are made by the clock."""
+"""`schedules`: jobs that are made by the clock, or for what comes into a folder."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -18,7 +18,7 @@ from anabranch.contract.schedules import BackfillTick, Schedule, ScheduleTick
 
 __all__ = ["add", "backfill", "change", "history", "list_schedules", "pause", "remove", "resume", "run", "show"]
 
-TICK_HEAD = ["scheduled_at", "kind", "state", "job", "status", "reason"]
+TICK_HEAD = ["scheduled_at", "kind", "state", "job", "status", "object", "reason"]
 Name = Annotated[str, typer.Argument(metavar="SCHEDULE", help="The schedule's name.")]
 Platform = Annotated[str | None, typer.Option(help="The platform it belongs to; by default your own.")]
 Zone = Annotated[str | None, typer.Option("--timezone", metavar="ZONE", help="A time zone, like Europe/Berlin.")]
@@ -30,6 +30,18 @@ Overlap = Annotated[
 ]
 CatchUp = Annotated[
     str | None, typer.Option(help="Which of the ticks that were missed get a job: none, latest or all.")
+]
+Watch = Annotated[
+    str | None,
+    typer.Option(metavar="ADDRESS", help="In place of CRON: a folder whose new and changed objects get a job each."),
+]
+Pattern = Annotated[str | None, typer.Option(help="What the names of watched objects are like: '*.tif'.")]
+Stable = Annotated[
+    int | None, typer.Option(metavar="N", help="How long a watched object must be unchanged before it gets its job.")
+]
+Poll = Annotated[int | None, typer.Option(metavar="N", help="How long after a look at the folder the next one begins.")]
+Existing = Annotated[
+    str | None, typer.Option(help="Whether watched objects that were there before get jobs: skip or submit.")
 ]
 Inputs = Annotated[
     list[str] | None,
@@ -49,7 +61,7 @@ def list_schedules(
     """List the schedules, the newest first, with their next ticks."""
     with connect() as client:
         found = list(islice(client.schedules.list(), limit))
-    head = ["name", "platform", "workflow", "cron", "timezone", "status", "next", "last", "state"]
+    head = ["name", "platform", "workflow", "when", "timezone", "status", "next", "last", "state"]
     print_list(found, head, _row, json=json)
 
 
@@ -66,23 +78,31 @@ def show(schedule: Name, platform: Platform = None, json: Json = False) -> None:
 def add(
     schedule: Name,
     workflow: WorkflowName,
-    cron: Annotated[str, typer.Argument(metavar="CRON", help="Minute, hour, day of month, month and day of week.")],
+    cron: Annotated[
+        str | None, typer.Argument(metavar="[CRON]", help="Minute, hour, day of month, month and day of week.")
+    ] = None,
     timezone: Zone = None,
     param: Inputs = None,
     params: InputsFile = None,
     overlap: Overlap = None,
     catch_up: CatchUp = None,
+    watch: Watch = None,
+    pattern: Pattern = None,
+    stable_seconds: Stable = None,
+    poll_seconds: Poll = None,
+    existing: Existing = None,
     platform: Platform = None,
     json: Json = False,
 ) -> None:
-    """Add a schedule of a workflow."""
+    """Add a schedule: with a cron expression, or with a folder to watch."""
     inputs = _read_inputs(param or (), params)
     with connect() as client:
 
         def send(values: Mapping[str, JsonValue]) -> Schedule:
             return client.schedules.add(
                 schedule, workflow, cron, timezone=timezone, inputs=values, overlap=overlap, catch_up=catch_up,
-                platform=platform,
+                watch=watch, pattern=pattern, stable_seconds=stable_seconds, poll_seconds=poll_seconds,
+                existing=existing, platform=platform,
             )  # fmt: skip
 
         made = call_as_declared(send, client, workflow, inputs)
@@ -98,6 +118,11 @@ def change(
     params: InputsFile = None,
     overlap: Overlap = None,
     catch_up: CatchUp = None,
+    watch: Watch = None,
+    pattern: Pattern = None,
+    stable_seconds: Stable = None,
+    poll_seconds: Poll = None,
+    existing: Existing = None,
     platform: Platform = None,
     json: Json = False,
 ) -> None:
@@ -108,7 +133,9 @@ def change(
         def send(values: Mapping[str, JsonValue]) -> Schedule:
             return client.schedules.change(
                 schedule, workflow=workflow, cron=cron, timezone=timezone,
-                inputs=values if param or params else None, overlap=overlap, catch_up=catch_up, platform=platform,
+                inputs=values if param or params else None, overlap=overlap, catch_up=catch_up, watch=watch,
+                pattern=pattern, stable_seconds=stable_seconds, poll_seconds=poll_seconds, existing=existing,
+                platform=platform,
             )  # fmt: skip
 
         known = workflow or client.schedules.show(schedule, platform=platform).workflow
@@ -196,18 +223,22 @@ def _read_time(text: str) -> datetime:
 
 
 def _print(schedule: Schedule, *, json: bool) -> None:
-    following = "it makes no jobs" if schedule.next_at is None else f"next tick: {schedule.next_at.isoformat()}"
+    if schedule.watch and schedule.status == "active":
+        following = f"it watches {schedule.watch}"
+    else:
+        following = "it makes no jobs" if schedule.next_at is None else f"next tick: {schedule.next_at.isoformat()}"
     print_result(schedule, f"{schedule.name} is {schedule.status}; {following}", json=json)
 
 
 def _row(one: Schedule) -> list[object]:
-    facts: list[object] = [one.name, one.platform, one.workflow, one.cron, one.timezone, one.status]
+    comes = f"{one.watch}/{one.pattern or '*'}" if one.watch else one.cron
+    facts: list[object] = [one.name, one.platform, one.workflow, comes, one.timezone, one.status]
     return [*facts, one.next_at, one.last_at, one.last_state]
 
 
 def _tick_row(one: ScheduleTick) -> list[object]:
     job = one.job_id and one.job_id[:12]
-    return [one.scheduled_at, one.kind, one.state, job, one.job_status, one.reason]
+    return [one.scheduled_at, one.kind, one.state, job, one.job_status, one.object, one.reason]
 
 
 def _backfill_row(one: BackfillTick) -> list[object]:

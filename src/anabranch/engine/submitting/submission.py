@@ -1,6 +1,6 @@
 """A job to create: who asks for what, what makes it the same as another, and what its start brings."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -14,11 +14,12 @@ from anabranch.engine.advancing.evaluator import plan
 from anabranch.engine.advancing.transitions import Facts, Needs, Started, Transition
 from anabranch.engine.model import JobState, NodeState
 from anabranch.enums import Scope
-from anabranch.errors import InputError
+from anabranch.errors import AnabranchError, InputError
 from anabranch.storage.read_access import require_own_uploads
 from anabranch.workflows.definition import Workflow
+from anabranch.workflows.expressions import ExpressionError
 
-__all__ = ["CURRENT_TRACE", "IdempotencyKey", "Order", "Submission"]
+__all__ = ["CURRENT_TRACE", "IdempotencyKey", "Order", "Submission", "prepare_submission"]
 
 log = structlog.get_logger()
 # The `traceparent` of the request that is being answered: what it submits goes on with it.
@@ -135,6 +136,19 @@ class Submission:
             log.exception("job.start_unplanned", workflow=self.workflow.id)
             return None
         return None if isinstance(planned, Needs) else planned
+
+
+def prepare_submission(build: Callable[[], Submission], **known: str) -> tuple[Submission | None, str | None]:
+    """What a schedule submits, or why it can't: that must not keep what comes next from its chance (E10)."""
+    try:
+        submission = build()
+        _ = submission.first_transitions
+    except (AnabranchError, ExpressionError) as error:
+        return None, error.message
+    except Exception as error:
+        log.exception("schedule.unprepared", **known)
+        return None, f"its job could not be made: {type(error).__name__}"
+    return submission, None
 
 
 def _write(value: JsonObject) -> str:

@@ -12,6 +12,7 @@ from anabranch.engine.model import SessionId
 from anabranch.engine.submitting.schedules.ports import MadeTick, ScheduleRow, Tick
 from anabranch.engine.submitting.submission import Submission
 from anabranch.platform.action_by import ActionBy
+from anabranch.storage.read_access import ReadRights
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.schedules.schedule import Schedule
 
@@ -49,6 +50,8 @@ class StoredSchedule:
     made_at: datetime
     made_by: str
     changed_at: datetime
+    looked_at: datetime | None
+    look_error: str | None
 
 
 @dataclass(frozen=True)
@@ -81,4 +84,7 @@ class ScheduleStore(Protocol):
     async def backfill(
         self, schedule: ScheduleRow, ticks: Sequence[Tick], by: ActionBy, *, dry_run: bool
     ) -> list[BackfillTick]: ...
+    async def find_rights(self, platform: str, tier: str) -> ReadRights:
+        """What new jobs of a platform may read of a tier."""
+
     async def history(self, schedule: ScheduleRow, *, before: datetime | None, limit: int) -> Page[ScheduleTick]: ...

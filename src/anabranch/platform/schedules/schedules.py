@@ -18,11 +18,14 @@ from anabranch.enums import DEFAULT_PLATFORM
 from anabranch.errors import AnabranchError, Conflict, InputError, NotFound
 from anabranch.platform.action_by import ActionBy
 from anabranch.platform.schedules.ports import CheckedSchedule, Pin, ScheduleStore, StoredSchedule
+from anabranch.storage.addresses import parse_folder
+from anabranch.storage.read_access import require_watchable
 from anabranch.workflows.expressions import ExpressionError
 from anabranch.workflows.mistakes import Mistake
 from anabranch.workflows.schedules import schedule as declared
 from anabranch.workflows.schedules.cron import list_ticks, next_tick
-from anabranch.workflows.schedules.schedule import SAMPLE_TICK, fill_inputs, find_schedule_mistakes
+from anabranch.workflows.schedules.schedule import fill_inputs, find_schedule_mistakes
+from anabranch.workflows.schedules.watch import Existing
 from anabranch.workflows.stages import Declaration
 
 __all__ = ["MAX_BACKFILL_TICKS", "MAX_SCHEDULES", "ScheduleChange", "Schedules"]
@@ -43,6 +46,11 @@ class ScheduleChange:
     inputs: Mapping[str, Json] | None = None
     overlap: declared.Overlap | None = None
     catch_up: declared.CatchUp | None = None
+    watch: str | None = None
+    pattern: str | None = None
+    stable_seconds: int | None = None
+    poll_seconds: int | None = None
+    existing: Existing | None = None
 
     def apply_to(self, known: declared.Schedule) -> declared.Schedule:
         """The schedule as it is to be."""
@@ -78,8 +86,8 @@ class Schedules:
 
     async def add(self, platform: str, name: str, wanted: ScheduleChange, by: ActionBy) -> Schedule:
         """Add a schedule; Conflict if the name is taken."""
-        new = wanted.apply_to(declared.Schedule(wanted.cron or ""))
-        checked = self._check(self._find(wanted.workflow or ""), new, platform)
+        checked = self._check(self._find(wanted.workflow or ""), wanted.apply_to(declared.Schedule()), platform)
+        await self._require_watchable(platform, checked.schedule.watch)
         await self._save(platform, name, None, checked, by)
         return await self.show(platform, name)
 
@@ -90,6 +98,7 @@ class Schedules:
             raise _of_workflow(known)
         wanted = change.apply_to(known.declared)
         checked = self._check(self._find(change.workflow or known.workflow), wanted, platform)
+        await self._require_watchable(platform, wanted.watch)
         await self._save(platform, name, known.row.version, checked, by)
         return await self.show(platform, name)
 
@@ -111,7 +120,7 @@ class Schedules:
 
     async def run(self, platform: str, name: str, by: ActionBy) -> ScheduleRun:
         """Make a job now, whatever other jobs of it go on."""
-        known = _require_scope(_require_live(await self._get(platform, name)), by)
+        known = _require_ticks(_require_scope(_require_live(await self._get(platform, name)), by))
         if known.row.trouble:
             raise Conflict("schedule.broken", f"schedule {name} can't have jobs: {known.row.trouble}")
         workflow = self._find(known.workflow).workflow
@@ -130,7 +139,7 @@ class Schedules:
         self, platform: str, name: str, begin: datetime, end: datetime, limit: int, by: ActionBy, *, dry_run: bool
     ) -> Backfill:
         """Let the ticks of a range of the past wait for their jobs, which are made one after another."""
-        known = _require_scope(_require_live(await self._get(platform, name)), by)
+        known = _require_ticks(_require_scope(_require_live(await self._get(platform, name)), by))
         zone, cron, until = known.row.timezone, known.row.cron, min(end, known.row.now)
         found = list_ticks(cron, zone, begin - begin.resolution, until, limit + 1)
         if len(found) > limit:
@@ -159,7 +168,7 @@ class Schedules:
 
     def _check_own(self, found: Declaration) -> CheckedSchedule:
         """The schedule of a workflow's file; with the reason where its inputs are refused."""
-        schedule = found.workflow.schedule or declared.Schedule("")
+        schedule = found.workflow.schedule or declared.Schedule()
         try:
             return self._check(found, schedule, DEFAULT_PLATFORM)
         except InputError as error:
@@ -186,11 +195,17 @@ class Schedules:
         mistakes = list(find_schedule_mistakes(schedule, found.workflow.inputs))
         if mistakes:
             raise InputError("job.parameters", "; ".join(map(_spell, mistakes)))
-        parameters = found.check(fill_inputs(schedule.inputs or {}, SAMPLE_TICK))
+        parameters = found.check(fill_inputs(schedule.inputs or {}, schedule.sample))
         Submission(
             found.workflow, parameters, platform, 1, rerun=False, correlation_id=""
         ).sound().require_own_uploads()
         return CheckedSchedule(schedule, found.workflow, found.parts, parameters)
+
+    async def _require_watchable(self, platform: str, folder: str | None) -> None:
+        """Refuse a folder that jobs of the platform may not read."""
+        if folder is not None:
+            at = parse_folder(folder)
+            require_watchable(platform, at, await self._store.find_rights(platform, at.tier))
 
     async def _save(
         self, platform: str, name: str, version: int | None, checked: CheckedSchedule, by: ActionBy
@@ -238,7 +253,7 @@ def _show(stored: StoredSchedule) -> Schedule:
         catch_up=known.catch_up.value,
         status=status,  # type: ignore[arg-type]  # one of them
         error=row.trouble,
-        next_at=next_tick(known.cron, known.timezone, max(row.after, row.now)) if is_active else None,
+        next_at=next_tick(known.cron, known.timezone, max(row.after, row.now)) if known.cron and is_active else None,
         waiting=stored.waiting,
         last_at=stored.last_at,
         last_state=stored.last_state,  # type: ignore[arg-type]  # one of them
@@ -248,6 +263,13 @@ def _show(stored: StoredSchedule) -> Schedule:
         made_at=stored.made_at,
         made_by=stored.made_by,
         changed_at=stored.changed_at,
+        watch=known.watch,
+        pattern=known.pattern,
+        stable_seconds=known.stable_seconds if known.watch else None,
+        poll_seconds=known.poll_seconds if known.watch else None,
+        existing=known.existing.value if known.watch else None,
+        looked_at=stored.looked_at,
+        look_error=stored.look_error,
     )
 
 
@@ -255,6 +277,14 @@ def _require_live(known: StoredSchedule) -> StoredSchedule:
     if known.retired:
         message = f"the workflow {known.workflow} has no schedule any more"
         raise Conflict("schedule.retired", message, remedy="Add a schedule to its file, or one of your own.")
+    return known
+
+
+def _require_ticks(known: StoredSchedule) -> StoredSchedule:
+    if known.declared.watch is not None:
+        message = f"schedule {known.row.name} watches {known.declared.watch} and has no ticks but its objects"
+        remedy = f"Submit a job of {known.workflow} for one object by `anabranch submit`."
+        raise Conflict("schedule.watches", message, remedy=remedy)
     return known
 
 

@@ -21,7 +21,9 @@ from anabranch.workflows.expressions.tokens import tokenize
 __all__ = ["Condition", "parse_condition"]
 
 _OPENING = re.compile(r"\s*+\{\{")
-_BARE = re.compile(rf"(?!(?:{'|'.join(ROOTS)})[.\[])\w[\w.:/+-]*+")
+# No condition can name the object of a schedule: a word that begins like it is text.
+_NAMED = "|".join(root for root in ROOTS if root != "object")
+_BARE = re.compile(rf"(?!(?:{_NAMED})[.\[])\w[\w.:/+-]*+")
 
 
 @dataclass(frozen=True, slots=True)

@@ -257,6 +257,9 @@ def _require_whole(reference: Reference, offset: int) -> None:
         raise ExpressionError("index is a number and has no parts", offset)
     if root == "job" and path not in _JOB_PATHS:
         raise ExpressionError("of a job only its id and the times of its tick can be used", offset, "Write job.id.")
+    if root == "object" and (len(path) != 1 or path[0] not in syntax.OBJECT_FIELDS):
+        known = _listed(tuple(f"object.{name}" for name in syntax.OBJECT_FIELDS), "or")
+        raise ExpressionError("that is nothing of an object", offset, f"Write {known}.")
 
 
 def _with_output(reference: Reference) -> Reference:

@@ -13,6 +13,7 @@ __all__ = [
     "MAX_SOURCE",
     "MAX_STEPS",
     "MAX_TEXT",
+    "OBJECT_FIELDS",
     "OPERATORS",
     "ROOTS",
     "SIGNS",
@@ -42,7 +43,8 @@ MAX_TEXT = 1_000_000
 MAX_ITEMS = 1_000_000
 INTEGERS = range(-(2**63), 2**63)
 
-ROOTS = ("inputs", "nodes", "item", "index", "job")
+ROOTS = ("inputs", "nodes", "item", "index", "job", "object")
+OBJECT_FIELDS = ("url", "path", "name", "version", "size", "modified")  # of what a schedule watches
 FUNCTIONS: dict[str, tuple[int, ...]] = {  # and how many arguments each takes
     "default": (2,),
     "length": (1,),

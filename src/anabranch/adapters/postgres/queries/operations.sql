@@ -187,7 +187,11 @@ select (select count(*) from app.sessions where dead_at is null and kind = 'work
                   where s.dead_at is null and s.trouble is not null limit 20)
                 union all
                 (select 'an advance after node ' || r.node, r.trouble, r.troubled_at from app.rights r
-                  where r.trouble is not null order by r.troubled_at limit 20)) t) as troubles,
+                  where r.trouble is not null order by r.troubled_at limit 20)
+                union all
+                (select format('the schedule %%s of %%s', s.name, s.platform), w.trouble, w.troubled_at
+                   from app.watches w join app.schedules s on s.id = w.schedule and s.paused_at is null and not s.retired
+                  where w.trouble is not null order by w.troubled_at limit 20)) t) as troubles,
        (select jsonb_build_object('step_seconds', extract(epoch from k.step)::float,
                                   'age_seconds', extract(epoch from app.now() - k.stepped_at)::float)
           from app.clock k where k.step <> '0') as clock_step,

@@ -135,7 +135,7 @@ def _read(path: Path, root: Path) -> SqlFile:
 
 def read_function(name: str) -> str:
     """The file of a function by its name, whichever subject it is under."""
-    (path,) = FUNCTIONS.glob(f"*/{name}.sql")
+    (path,) = FUNCTIONS.rglob(f"{name}.sql")
     return path.read_text(encoding="utf-8")
 
 

@@ -33,7 +33,8 @@ from anabranch.adapters.postgres.store.rows import (
     write_report,
     write_reports,
 )
-from anabranch.adapters.postgres.store.schedules import PostgresSchedules, PostgresTicks
+from anabranch.adapters.postgres.store.schedules.schedules import PostgresSchedules, PostgresTicks
+from anabranch.adapters.postgres.store.schedules.watches import PostgresWatches
 from anabranch.adapters.postgres.store.sweep import LAST_LANE, PostgresSweep
 from anabranch.adapters.postgres.store.webhooks import PostgresOutbox, PostgresWebhooks
 from anabranch.canonical import JsonObject, encode
@@ -146,6 +147,10 @@ class PostgresStore:
     def ticks(self) -> PostgresTicks:
         """The schedules of the same database for the duty that makes their ticks, over the same connections."""
         return PostgresTicks(self._database)
+
+    def watches(self) -> PostgresWatches:
+        """What schedules watch, for the duty that looks there, over the same connections."""
+        return PostgresWatches(self._database)
 
     def schedules(self) -> PostgresSchedules:
         """The schedules of the same database as their owners see them, over the same connections."""

@@ -18,7 +18,7 @@ __all__ = ["MadeTick", "MissedTick", "ScheduleRow", "Tick", "TickPlan", "TickSto
 
 @dataclass(frozen=True)
 class ScheduleRow:
-    """A schedule as the duty needs it, and the time that decides.
+    """A schedule as the duty needs it, and the time that decides; one that watches a folder has no cron expression.
 
     `after` is up to when ticks were dealt with, and `next_at` the first tick after it, if it is planned.
     """

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from datetime import timedelta
+from functools import partial
 from uuid import uuid4
 
 import structlog
@@ -21,11 +22,10 @@ from anabranch.engine.submitting.schedules.ports import (
     WaitingTick,
     spell_instant,
 )
-from anabranch.engine.submitting.submission import Submission
+from anabranch.engine.submitting.submission import Submission, prepare_submission
 from anabranch.engine.task_parameters import Definitions
 from anabranch.errors import AnabranchError
 from anabranch.workflows.definition import Workflow
-from anabranch.workflows.expressions import ExpressionError
 from anabranch.workflows.inputs import check_inputs
 from anabranch.workflows.schedules.schedule import mix_inputs
 
@@ -137,15 +137,8 @@ class Scheduler:
         if schedule.trouble is not None:
             return None, schedule.trouble
         workflow = await self._definitions.get(schedule.workflow_hash)
-        try:
-            submission = build_submission(schedule, workflow, tick)
-            _ = submission.first_transitions
-        except (AnabranchError, ExpressionError) as error:
-            return None, error.message
-        except Exception as error:  # the tick fails, and the next one has its chance (E10)
-            log.exception("schedule.unprepared", schedule=schedule.name, platform=schedule.platform)
-            return None, f"its job could not be made: {type(error).__name__}"
-        return submission, None
+        build = partial(build_submission, schedule, workflow, tick)
+        return prepare_submission(build, schedule=schedule.name, platform=schedule.platform)
 
     def _note(
         self, schedule: ScheduleRow, tick: Tick, submission: Submission | None, made: MadeTick | None
@@ -166,7 +159,7 @@ def build_submission(schedule: ScheduleRow, workflow: Workflow, tick: Tick, by: 
     InputError, or ExpressionError, where the workflow does not take what its inputs are at the tick.
     """
     times = tick.times
-    mixed = mix_inputs(schedule.parameters, schedule.inputs, times)
+    mixed = mix_inputs(schedule.parameters, schedule.inputs, {"job": times})
     return Submission(
         workflow,
         mixed if workflow.inputs is None else check_inputs(workflow.inputs, mixed),

@@ -8,6 +8,6 @@ returns table (
     select s.id, s.platform, s.name, s.workflow_hash, s.cron, s.timezone, s.inputs, s.parameters, s.catch_up, s.by_scope,
            s.trouble, s.version, s.after, s.next_at, app.now()
       from app.schedules s
-     where s.paused_at is null and not s.retired and s.id > _after and (s.next_at is null or s.next_at <= app.now())
+     where s.cron is not null and s.paused_at is null and not s.retired and s.id > _after and (s.next_at is null or s.next_at <= app.now())
      order by s.id limit _limit;
 $$;

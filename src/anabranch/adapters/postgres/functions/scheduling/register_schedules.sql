@@ -16,28 +16,30 @@ begin
     loop
         _changed := null;
         insert into app.schedules as s (platform, name, origin, workflow, workflow_hash, cron, timezone, inputs, parameters,
-                                        overlap, catch_up, by_scope, trouble, after, made_at, made_by, changed_at)
+                                        overlap, catch_up, by_scope, trouble, after, made_at, made_by, changed_at,
+                                        watch)
         values (_platform, _new.name, 'workflow', _new.workflow, _new.workflow_hash, _new.cron, _new.timezone, _new.inputs,
                 _new.parameters, _new.overlap, _new.catch_up, _new.by_scope, _new.trouble, app.now(), app.now(),
-                'workflow:' || _new.workflow, app.now())
+                'workflow:' || _new.workflow, app.now(), _new.watch)
         on conflict (platform, name) do update
            set workflow_hash = excluded.workflow_hash, cron = excluded.cron, timezone = excluded.timezone,
                inputs = excluded.inputs, parameters = excluded.parameters, overlap = excluded.overlap,
-               catch_up = excluded.catch_up, by_scope = excluded.by_scope, trouble = excluded.trouble, retired = false,
+               catch_up = excluded.catch_up, by_scope = excluded.by_scope, trouble = excluded.trouble, watch = excluded.watch,
+               retired = false,
                version = s.version + 1, changed_at = app.now(), next_at = null,
-               after = case when (s.cron, s.timezone, s.retired) = (excluded.cron, excluded.timezone, false)
+               after = case when (s.cron, s.timezone, s.retired) is not distinct from (excluded.cron, excluded.timezone, false)
                             then s.after else app.now() end
          where s.origin = 'workflow'
            and (s.workflow_hash, s.cron, s.timezone, s.inputs, s.parameters, s.overlap, s.catch_up, s.by_scope,
-                coalesce(s.trouble, ''), s.retired)
+                coalesce(s.trouble, ''), s.watch, s.retired)
                is distinct from (excluded.workflow_hash, excluded.cron, excluded.timezone, excluded.inputs,
                                  excluded.parameters, excluded.overlap, excluded.catch_up, excluded.by_scope,
-                                 coalesce(excluded.trouble, ''), false)
+                                 coalesce(excluded.trouble, ''), excluded.watch, false)
         returning case when s.version = 1 then 'schedule.added' else 'schedule.changed' end into _changed;
         if _changed is not null then
             perform app.audit_change(_platform, 'workflow:' || _new.workflow, _changed,
                                       jsonb_build_object('schedule', _new.name, 'cron', _new.cron,
-                                                         'timezone', _new.timezone), null);
+                                                         'timezone', _new.timezone, 'watch', _new.watch), null);
         end if;
         return query select s.name from app.schedules s
                       where s.platform = _platform and s.name = _new.name and s.origin <> 'workflow';

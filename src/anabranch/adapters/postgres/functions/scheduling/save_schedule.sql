@@ -1,5 +1,5 @@
 -- Add a schedule, or change the one that still has this _version, in all that _set says: {workflow, hash, cron, timezone,
--- inputs, parameters, overlap, catch_up}. Ticks from before a new cron expression or time zone are no ticks of it. Two at once
+-- inputs, parameters, overlap, catch_up, watch}. Ticks from before a new cron expression or time zone are no ticks of it. Two at once
 -- for one platform wait for each other, so that both are counted. Returns `saved`, or why it can't be: `exists`, `too_many`,
 -- `absent`, `of_workflow` (its file says it), `changed` (another did).
 create function app.save_schedule(
@@ -25,18 +25,19 @@ begin
     end if;
     _new := jsonb_populate_record(null::app.schedules, _set);
     insert into app.schedules as s (platform, name, origin, workflow, workflow_hash, cron, timezone, inputs, parameters,
-                                    overlap, catch_up, by_scope, after, made_at, made_by, changed_at)
+                                    overlap, catch_up, by_scope, after, made_at, made_by, changed_at, watch)
     values (_platform, _name, 'api', _new.workflow, _new.workflow_hash, _new.cron, _new.timezone, _new.inputs,
-            _new.parameters, _new.overlap, _new.catch_up, _by_scope, app.now(), app.now(), _by, app.now())
+            _new.parameters, _new.overlap, _new.catch_up, _by_scope, app.now(), app.now(), _by, app.now(), _new.watch)
     on conflict (platform, name) do update
        set workflow = excluded.workflow, workflow_hash = excluded.workflow_hash, cron = excluded.cron,
            timezone = excluded.timezone, inputs = excluded.inputs, parameters = excluded.parameters,
-           overlap = excluded.overlap, catch_up = excluded.catch_up, by_scope = excluded.by_scope, trouble = null,
+           overlap = excluded.overlap, catch_up = excluded.catch_up, by_scope = excluded.by_scope, watch = excluded.watch,
+           trouble = null,
            version = s.version + 1, changed_at = app.now(), next_at = null,
-           after = case when (s.cron, s.timezone) = (excluded.cron, excluded.timezone) then s.after else app.now() end;
+           after = case when (s.cron, s.timezone) is not distinct from (excluded.cron, excluded.timezone) then s.after else app.now() end;
     perform app.audit_change(_platform, _by, case when _version is null then 'schedule.added' else 'schedule.changed' end,
                               jsonb_build_object('schedule', _name, 'workflow', _new.workflow, 'cron', _new.cron,
-                                                 'timezone', _new.timezone), _correlation_id);
+                                                 'timezone', _new.timezone, 'watch', _new.watch), _correlation_id);
     return 'saved';
 end;
 $$;

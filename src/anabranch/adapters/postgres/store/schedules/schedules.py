@@ -19,6 +19,7 @@ from anabranch.engine.submitting.submission import Submission
 from anabranch.enums import Scope
 from anabranch.platform.action_by import ActionBy
 from anabranch.platform.schedules.ports import CheckedSchedule, Pin, SaveVerdict, StoredSchedule
+from anabranch.storage.read_access import ReadRights
 from anabranch.workflows.schedules.schedule import CatchUp, Overlap, Schedule
 
 __all__ = ["PostgresSchedules", "PostgresTicks"]
@@ -26,6 +27,7 @@ __all__ = ["PostgresSchedules", "PostgresTicks"]
 DUTY = "scheduler"
 BATCH_SCHEDULES = 100
 BATCH_TICKS = 1_000
+WATCH_KEYS = ("watch", "pattern", "stable_seconds", "poll_seconds", "existing")
 ROW_FIELDS = frozenset(field.name for field in fields(ScheduleRow))
 STORED_FIELDS = frozenset(field.name for field in fields(StoredSchedule)) - {"row", "declared"}
 
@@ -155,6 +157,11 @@ class PostgresSchedules:
         rows = await self._database.call("backfill_schedule", schedule.id, given, *known)
         return [BackfillTick(scheduled_at=row.pop("at"), **row) for row in rows]
 
+    async def find_rights(self, platform: str, tier: str) -> ReadRights:
+        """What new jobs of a platform may read of a tier."""
+        (row,) = await self._database.call("find_readable", platform, "", tier, [])
+        return ReadRights(**row)
+
     async def history(self, schedule: ScheduleRow, *, before: datetime | None, limit: int) -> Page[ScheduleTick]:
         """The ticks of a schedule, the newest first."""
         rows = await self._database.call("list_ticks", schedule.id, before, limit + 1)
@@ -184,12 +191,12 @@ def _read_made(rows: Sequence[DictRow]) -> MadeTick | None:
 def _row(row: DictRow) -> ScheduleRow:
     known = {name: value for name, value in row.items() if name in ROW_FIELDS}
     scope = row["by_scope"] and Scope(row["by_scope"])
-    return ScheduleRow(**{**known, "catch_up": CatchUp(row["catch_up"]), "by_scope": scope})
+    return ScheduleRow(**{**known, "cron": row["cron"] or "", "catch_up": CatchUp(row["catch_up"]), "by_scope": scope})
 
 
 def _stored(row: DictRow) -> StoredSchedule:
     overlap, catch_up = Overlap(row["overlap"]), CatchUp(row["catch_up"])
-    declared = Schedule(row["cron"], row["timezone"], row["inputs"], overlap, catch_up)
+    declared = Schedule(row["cron"], row["timezone"], row["inputs"], overlap, catch_up, **(row["watch"] or {}))
     known = {name: value for name, value in row.items() if name in STORED_FIELDS}
     return StoredSchedule(row=_row({**row, "next_at": None}), declared=declared, **known)
 
@@ -212,6 +219,7 @@ def _write_checked(name: str, checked: CheckedSchedule) -> JsonObject:
         "overlap": declared.overlap,
         "catch_up": declared.catch_up,
         "trouble": checked.trouble,
+        "watch": None if declared.watch is None else {key: getattr(declared, key) for key in WATCH_KEYS},
     }
 
 

@@ -1,0 +1,1 @@
+"""Makes the jobs of schedules that watch a folder."""

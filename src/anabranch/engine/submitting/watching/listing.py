@@ -1,0 +1,57 @@
+"""One listing of a watched folder, in pages; its methods block."""
+
+from collections.abc import Callable, Sequence
+from itertools import islice
+
+from anabranch.engine.submitting.watching.ports import FoundObject, Look, LookPage
+from anabranch.errors import InputError
+from anabranch.storage.addresses import Address, check_path
+from anabranch.storage.marks import require_marked
+from anabranch.storage.read_access import ReadAccess, ReadRights, require_watchable
+from anabranch.storage.tiers import PAGE_KEYS, Stat, Storage
+from anabranch.workflows.schedules.watch import matches
+
+__all__ = ["Listing"]
+
+FindRights = Callable[[str, Sequence[str]], ReadRights]
+
+
+class Listing:
+    """The objects that a schedule watches: those whose names fit, and that its platform may read."""
+
+    def __init__(self, storage: Storage, look: Look, find_rights: FindRights) -> None:
+        """Begin it; refused where the platform may not list the folder, or the tier is not the one that was marked."""
+        self._look = look
+        self._find_rights = find_rights
+        tier = storage.tier(look.folder.tier)
+        require_watchable(look.platform, look.folder, find_rights(look.folder.tier, ()))
+        require_marked(look.folder.tier, tier)
+        self._walk = tier.walk(look.folder.path)
+        self._access = ReadAccess(look.platform, "", self._ask)
+        self._after = ""
+
+    def read(self) -> LookPage:
+        """The next page; the last one has no end."""
+        listed = list(islice(self._walk, PAGE_KEYS))
+        named = [stat for stat in listed if _can_be_named(stat.key)]
+        fitting = [stat for stat in named if matches(self._look.pattern, stat.key.rpartition("/")[2])]
+        found = list(map(self._describe, self._access.select(self._look.folder.tier, fitting)))
+        through = str(Address(self._look.folder.tier, named[-1].key)) if named else self._after
+        page = LookPage(self._after, through if len(listed) == PAGE_KEYS else None, found)
+        self._after = through
+        return page
+
+    def _ask(self, platform: str, job_id: str, tier: str, keys: Sequence[str]) -> ReadRights:
+        return self._find_rights(tier, keys)
+
+    def _describe(self, stat: Stat) -> FoundObject:
+        version = stat.tag or f"{stat.size}-{stat.modified.isoformat()}"
+        return FoundObject(Address(self._look.folder.tier, stat.key), version, stat.size, stat.modified)
+
+
+def _can_be_named(key: str) -> bool:
+    """Whether an address leads to an object; buckets may have others."""
+    try:
+        return check_path(key) == key
+    except InputError:
+        return False
