@@ -301,6 +301,7 @@ CODES: tuple[Code, ...] = (
     Code("storage.not_readable", Kind.INVALID, "The job may not read the object: it is neither an output of its job, nor among the uploads, folders and published files of its platform.", "Upload it with a key of the platform, or let the operator add its folder to the platform's `sources`."),
     Code("storage.not_shared", Kind.CONFLICT, "A tier or the work area is not the store that the other processes of the database use.", "Set the same `ANABRANCH_STORAGE__…` on every machine, or adopt the new store with `anabranch storage adopt --yes`.", LOCAL),
     Code("storage.options", Kind.INVALID, "A tier can't be opened with its options.", "Fix ANABRANCH_STORAGE__OPTIONS.", LOCAL),
+    Code("storage.order", Kind.CONFLICT, "The store lists its objects in another order than that of their keys.", "A schedule can't watch it; use a store that lists in order."),
     Code("storage.path", Kind.INVALID, "The path is not valid for an object.", "Write it as it is listed."),
     Code("storage.published", Kind.CONFLICT, "A published item uses this object.", "Keep it, or copy to another address; the item would be broken.", LOCAL),
     Code("storage.tier", Kind.NOT_FOUND, "There is no tier of this name.", "The tiers are bronze, silver and gold."),

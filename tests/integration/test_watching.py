@@ -11,6 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from anabranch.adapters.objects.bucket import Bucket
 from anabranch.adapters.objects.folder import Folder
 from anabranch.adapters.postgres.store.store import PostgresStore
 from anabranch.canonical import Json
@@ -33,6 +34,7 @@ from anabranch.workflows.schedules.watch import Existing
 from anabranch.workflows.stages import Declaration
 from anabranch.workflows.yaml.load import load_yaml
 from tests.support.engine import EngineHarness
+from tests.support.objects import Cloud
 
 pytestmark = pytest.mark.postgres
 
@@ -496,6 +498,30 @@ async def test_o2_health_names_a_folder_that_can_not_be_looked_at(watch: Watch, 
         await vitals.close()
     assert (trouble.who, trouble.age_seconds) == ("the schedule sensor of default", 3600.0)
     assert "holds no mark" in trouble.trouble
+
+
+async def test_a_bucket_is_watched_as_a_folder_is(watch: Watch, s3: Cloud, tmp_path: Path) -> None:
+    """Versions are ETags: the same bytes again are no other version. Keys that no address has are left out."""
+    bucket = Bucket("silver", s3.url, s3.options, tmp_path / "spool")
+    watch.storage = Storage({"silver": bucket})
+    bucket.put(MARK_KEY, b"mark")
+    await watch.add()
+    for text in ("one", "one", "two"):
+        bucket.put("incoming/a.tif", text.encode())
+        bucket.put("incoming/a\\b.tif", text.encode())
+        for _ in range(3):
+            await watch.look()
+    assert await watch.history() == [("a.tif", "submitted")] * 2
+    bucket.delete(["incoming/a.tif"])
+    await watch.look()
+    assert watch.ask("select count(gone_at) from app.watched_objects") == [(1,)]
+
+
+async def test_a_store_that_lists_in_no_order_is_reported(watch: Watch, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch.storage.tier("silver"), "walk", lambda folder: iter([*_many(2), *_many(1)]))
+    await watch.add(pattern=None)
+    await watch.look()
+    assert "out of the order" in ((await watch.owned.show("default", "sensor")).look_error or "")
 
 
 async def test_a_hundred_thousand_objects_are_seen_in_pages(watch: Watch, monkeypatch: pytest.MonkeyPatch) -> None:

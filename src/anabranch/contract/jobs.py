@@ -256,6 +256,8 @@ class Task(Answer):
     index: int | str
     status: TaskStatus
     handler: str
+    handler_version: str | None
+    """The version of the handler in the worker of its last attempt; null before, and once that worker is forgotten."""
     parameters: JsonObject
     attempts: int
     failures: int

@@ -97,6 +97,7 @@ class TaskDetail:
     index: int | str
     status: str
     handler: str
+    handler_version: str | None
     parameters: JsonObject
     attempts: int
     failures: int

@@ -15,7 +15,18 @@ from anabranch.canonical import Json, JsonObject
 from anabranch.workflows import values
 from anabranch.workflows.expressions import Template, read_template
 from anabranch.workflows.mistakes import refuse
-from anabranch.workflows.rules import DECLARED, MAX_ATTEMPTS, PRIORITIES, Check, Model, Seconds, Whole, declared, filled
+from anabranch.workflows.rules import (
+    DECLARED,
+    MAX_ATTEMPTS,
+    MAX_WHOLE,
+    PRIORITIES,
+    Check,
+    Model,
+    Seconds,
+    Whole,
+    declared,
+    filled,
+)
 
 __all__ = [
     "DEFAULT_QUEUE",
@@ -118,6 +129,9 @@ class HandlerWork(Work):
 
     handler: Annotated[str, Check(values.read_text, {"type": "string", "minLength": 1})] = Field(
         description="The handler that does the work.", examples=["echo"]
+    )
+    handler_version: Annotated[int | None, Whole(0, MAX_WHOLE)] = declared(
+        None, "The major version of the handler that its tasks need: 2 is any 2.x; without it, any worker's will do."
     )
     queue: Text = declared(None, "The queue of its tasks, in place of the handler's.")
     timeout: Time = declared(None, "How long one attempt may run, in place of the handler's.", "timeout_seconds")

@@ -172,6 +172,7 @@ create table app.lanes (
     owner bigint not null default 0,
     root bigint not null default 0,
     place bigint not null default 0,
+    handler_version integer,
     unique (job, node, purpose, generation)
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 
@@ -183,6 +184,7 @@ create index lanes_held on app.lanes (held, queue, priority, owner, place, root,
 create index lanes_root on app.lanes (root, queue, priority, place) where claimable or held is not null and not closed;
 create index lanes_due on app.lanes (queue, due_at) where not ripe and not closed and due_at is not null;
 create index lanes_due_timeout on app.lanes (due_at) where not ripe and not closed and queue_timeout is not null;
+create index lanes_versioned on app.lanes (handler, handler_version) where claimable and handler_version is not null;
 create index lanes_unreported on app.lanes (id) where reported = 0 and not closed;
 
 -- When an owner was last served in a queue at a priority: the number of that claim, and the round that it was in. Claims that

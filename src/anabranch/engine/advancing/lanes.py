@@ -72,6 +72,7 @@ class OpenLane:
     priority: int | None = None
     heir_of: str | None = None
     limit_key: str | None = None
+    handler_version: int | None = None
 
 
 @dataclass(frozen=True)
@@ -153,6 +154,7 @@ def work_lane(
         priority=work.priority,
         heir_of=_heir_of(node),
         limit_key=limit_key,
+        handler_version=work.handler_version if isinstance(work, HandlerWork) else None,
     )
 
 

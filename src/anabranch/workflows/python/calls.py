@@ -54,6 +54,7 @@ class Options(NodeOptions, total=False):
     retry: Retry
     priority: int
     limit: Value
+    handler_version: int
     queue: str
     timeout_seconds: float
     queue_timeout_seconds: float

@@ -270,8 +270,9 @@ select t.task_id, t.node, t.generation, t.lane, t.place as position, t.index, t.
 
 -- name: tasks
 -- The tasks of a job in order, after a cursor; with what a planner noted of them, and their newest checkpoint, if any.
-select t.task_id, t.node, t.index, t.state as status, t.handler, t.parameters, t.attempt as attempts, t.failures,
-       t.crashes, t.claimed_at, t.started_at, t.finished_at, t.due_at, t.progress, t.result, t.error, t.lane,
+select t.task_id, t.node, t.index, t.state as status, t.handler,
+       (select v.versions ->> t.handler from app.session_versions v where v.session = t.session) as handler_version,
+       t.parameters, t.attempt as attempts, t.failures, t.crashes, t.claimed_at, t.started_at, t.finished_at, t.due_at, t.progress, t.result, t.error, t.lane,
        t.place as position, t.item,
        (select i.metadata from app.items i where i.lane = t.lane and i.idx = t.place) as metadata,
        (select jsonb_build_object('phase', c.phase, 'attempt', c.attempt, 'at', c.saved_at)
@@ -298,7 +299,7 @@ select x.job_id from app.jobs x join app.jobs j using (identity) where j.id = %(
 
 -- name: waiting_for
 -- What keeps an open job from going on, in words, at most ten reasons: a gate, a time, a limit, a pause, a queue that no
--- worker serves, a handler that no worker has, what did not answer the last attempt of a task, an advance that could not
+-- worker serves, a handler that no worker has, or not in the version that is needed, what did not answer the last attempt of a task, an advance that could not
 -- be made, a process that can't report, or a child job whose result can't be taken.
 select distinct t.reason
   from (select case when l.held like 'fault %%' then format('node %%s: its tasks can''t be claimed: %%s', l.node, substr(l.held, 7))
@@ -309,7 +310,10 @@ select distinct t.reason
                                         and not s.draining and l.queue = any(s.queues))
                     then format('node %%s: no worker serves the queue %%s', l.node, l.queue)
                     when l.handler not like 'anabranch.%%' and not app.has_handler(l.handler)
-                    then format('node %%s: no worker has the handler %%s', l.node, l.handler) end as reason
+                    then format('node %%s: no worker has the handler %%s', l.node, l.handler)
+                    when l.handler_version is not null and not app.has_handler_version(l.handler, l.handler_version)
+                    then format('node %%s: no worker has version %%s of the handler %%s', l.node, l.handler_version, l.handler)
+                    end as reason
           from app.lanes l left join app.limits m on m.kind || ' ' || m.name = l.held
          where l.job = %(job)s and not l.closed and (l.next_index < l.width or l.due_at is not null)
         union all

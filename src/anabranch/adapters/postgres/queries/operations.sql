@@ -168,7 +168,7 @@ select (select count(*) from app.sessions where dead_at is null and kind = 'work
                          where x.dead_at is null and x.kind = 'worker' and not x.draining
                            and x.beat_at + x.lease > app.now()) s
                  group by s.queue) q) as served,
-       -- What waits for its next attempt, or was not taken yet, and has a handler that no live worker has.
+       -- What waits for its next attempt, or was not taken yet, and has a handler that no live worker has, or not in its version.
        (select coalesce(jsonb_object_agg(m.handler, m.tasks), '{}')
           from (select coalesce(i.handler, l.handler) as handler, count(*) as tasks
                   from ((select x.id, x.handler from app.lanes x
@@ -179,6 +179,12 @@ select (select count(*) from app.sessions where dead_at is null and kind = 'work
                   left join app.items i on i.lane = d.lane and i.idx = d.idx
                  where coalesce(i.handler, l.handler) not like 'anabranch.%%'
                    and not app.has_handler(coalesce(i.handler, l.handler))
+                 group by 1
+                union all
+                select l.handler || '@' || l.handler_version, sum(l.tasks)
+                  from (select x.handler, x.handler_version, x.remaining - x.running as tasks from app.lanes x
+                         where x.claimable and x.handler_version is not null limit 200) l
+                 where app.has_handler(l.handler) and not app.has_handler_version(l.handler, l.handler_version)
                  group by 1) m) as missing_handlers,
        (select coalesce(jsonb_agg(jsonb_build_object(
                    'who', t.who, 'trouble', t.trouble, 'age_seconds', extract(epoch from app.now() - t.troubled_at)::float)

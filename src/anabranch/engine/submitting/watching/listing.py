@@ -1,10 +1,10 @@
 """One listing of a watched folder, in pages; its methods block."""
 
 from collections.abc import Callable, Sequence
-from itertools import islice
+from itertools import islice, pairwise
 
 from anabranch.engine.submitting.watching.ports import FoundObject, Look, LookPage
-from anabranch.errors import InputError
+from anabranch.errors import AnabranchError, InputError
 from anabranch.storage.addresses import Address, check_path
 from anabranch.storage.marks import require_marked
 from anabranch.storage.read_access import ReadAccess, ReadRights, require_watchable
@@ -28,17 +28,21 @@ class Listing:
         require_marked(look.folder.tier, tier)
         self._walk = tier.walk(look.folder.path)
         self._access = ReadAccess(look.platform, "", self._ask)
-        self._after = ""
+        self._after = self._last = ""
 
     def read(self) -> LookPage:
         """The next page; the last one has no end."""
         listed = list(islice(self._walk, PAGE_KEYS))
         named = [stat for stat in listed if _can_be_named(stat.key)]
+        if (at := _find_disorder([self._last, *(stat.key for stat in listed)])) is not None:
+            message = f"the store lists {at[:200]!r} out of the order of its keys: what is missing can't be told"
+            raise AnabranchError("storage.order", message)
         fitting = [stat for stat in named if matches(self._look.pattern, stat.key.rpartition("/")[2])]
         found = list(map(self._describe, self._access.select(self._look.folder.tier, fitting)))
         through = str(Address(self._look.folder.tier, named[-1].key)) if named else self._after
         page = LookPage(self._after, through if len(listed) == PAGE_KEYS else None, found)
         self._after = through
+        self._last = listed[-1].key if listed else self._last
         return page
 
     def _ask(self, platform: str, job_id: str, tier: str, keys: Sequence[str]) -> ReadRights:
@@ -47,6 +51,10 @@ class Listing:
     def _describe(self, stat: Stat) -> FoundObject:
         version = stat.tag or f"{stat.size}-{stat.modified.isoformat()}"
         return FoundObject(Address(self._look.folder.tier, stat.key), version, stat.size, stat.modified)
+
+
+def _find_disorder(keys: Sequence[str]) -> str | None:
+    return next((later for earlier, later in pairwise(keys) if later <= earlier), None)
 
 
 def _can_be_named(key: str) -> bool:

@@ -16,12 +16,12 @@ begin
     insert into app.lanes (job, node, purpose, generation, queue, priority, handler, with_parameters, policy,
                            width, next_index, running, remaining, failed, tolerated, max_running, queue_timeout,
                            closed, opened_at, served_at, itemized, due_at, ripe, values, handed, tried, limit_key,
-                           task_bytes, shared_bytes, owner, root, place)
+                           task_bytes, shared_bytes, owner, root, place, handler_version)
     values (_job, _node, 'work', _generation, _old.queue, _old.priority, _old.handler, _old.with_parameters,
             _old.policy, _old.width, _old.width, 0, _old.width, 0, _old.tolerated, _old.max_running,
             _old.queue_timeout, false, app.now(), app.now(), _old.itemized, app.now(), true, _old.values, _old.handed,
             app.last_attempt(_job, _node, 'work'), _old.limit_key, _old.task_bytes, _old.shared_bytes,
-            _of.owner, _of.root, app.next_place(_old.queue, _old.priority, _of.owner, _of.root))
+            _of.owner, _of.root, app.next_place(_old.queue, _old.priority, _of.owner, _of.root), _old.handler_version)
     on conflict do nothing
     returning id into _lane;
     if _lane is null then

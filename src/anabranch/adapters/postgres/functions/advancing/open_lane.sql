@@ -40,7 +40,7 @@ begin
     insert into app.lanes (job, node, purpose, generation, queue, priority, handler, with_parameters, policy,
                            width, next_index, running, remaining, failed, tolerated, max_running, queue_timeout,
                            closed, opened_at, served_at, itemized, ripe, values, tried, limit_key, shared_bytes,
-                           owner, root, place)
+                           owner, root, place, handler_version)
     values (_job, _open ->> 'node', _purpose, _generation, _open ->> 'queue',
             _priority, _open ->> 'handler', (_open ->> 'with_parameters')::boolean,
             (_open -> 'policy') - 'values' || jsonb_strip_nulls(jsonb_build_object('heir_of', _heir_of)),
@@ -49,7 +49,8 @@ begin
             _width = 0, app.now(), app.now(), _source ->> 'kind' <> 'count', false,
             _open #> '{policy,values}', _tried, _open ->> 'limit_key',
             coalesce(octet_length(_open #>> '{policy,values}'), 0) + _shared,
-            _of.owner, _of.root, app.next_place(_open ->> 'queue', _priority, _of.owner, _of.root))
+            _of.owner, _of.root, app.next_place(_open ->> 'queue', _priority, _of.owner, _of.root),
+            (_open ->> 'handler_version')::integer)
     on conflict do nothing
     returning id into _lane;
     if _lane is null then

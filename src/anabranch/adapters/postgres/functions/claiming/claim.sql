@@ -1,6 +1,7 @@
 -- Claim tasks for a session, due again or new, from the most urgent lanes, owners and their root jobs in turn (E22): at most
 -- _limit, or, for handlers in _fast (handler: how many to prefetch), up to that many. A claim is of at most 32 lanes and about
 -- 8 MB, or one task of any size. Locked lanes are skipped; with _wait, the first is waited for if nothing else was found.
+-- A lane that needs a version of its handler which the session does not have is left to others.
 -- A session that drains gets nothing; a lane for which a limit leaves no room is held back, so that each is met once.
 -- The token is drawn for each call and part of the fence (E3): no claim of another history of the database has it.
 -- Returns {"token": token, "lanes": {id: facts}, "fresh": [[lane, first index, count, [[index, key, handler, parameters], …]], …],
@@ -37,6 +38,7 @@ declare
     _room integer;
     _full integer := 0;
     _passed bigint[] := '{}';
+    _offers text[];
     _token bigint := (random() * 9007199254740991)::bigint;
     _bytes bigint := 8000000;
 begin
@@ -54,6 +56,7 @@ begin
         perform app.free_held(_queues);
     end if;
     perform app.ripen(_queues);
+    _offers := app.list_offers(_session);
     _turns := app.find_turns(_queues);
     _alone := cardinality(_turns) = 1;
     if _alone then
@@ -62,7 +65,7 @@ begin
         _stored := (select max(t.number) from unnest(_turns) t);
     end if;
     while _left > 0 and _ahead > 0 and cardinality(_lanes) < 32 loop
-        _lane := app.lock_lane(_turns, _wait and _lanes = '{}' and not _limited, _passed);
+        _lane := app.lock_lane(_turns, _wait and _lanes = '{}' and not _limited, _passed, _offers);
         exit when _lane.id is null;
         if _limited then
             _room := app.find_room(_lane);

@@ -13,7 +13,7 @@ begin
     end if;
     perform app.ripen(_queues);
     for _try in 1..32 loop
-        _lane := app.lock_lane(app.find_turns(_queues), false, _passed);
+        _lane := app.lock_lane(app.find_turns(_queues), false, _passed, app.list_offers(_session));
         if _lane.id is null then
             return null;
         end if;
