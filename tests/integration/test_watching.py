@@ -35,6 +35,7 @@ from anabranch.workflows.stages import Declaration
 from anabranch.workflows.yaml.load import load_yaml
 from tests.support.engine import EngineHarness
 from tests.support.objects import Cloud
+from tests.support.waiting import wait_until_async
 
 pytestmark = pytest.mark.postgres
 
@@ -498,6 +499,20 @@ async def test_o2_health_names_a_folder_that_can_not_be_looked_at(watch: Watch, 
         await vitals.close()
     assert (trouble.who, trouble.age_seconds) == ("the schedule sensor of default", 3600.0)
     assert "holds no mark" in trouble.trouble
+
+
+async def test_a_process_looks_by_itself_until_it_is_stopped(watch: Watch) -> None:
+    """Many folders, of which it looks at a few at a time, with its heartbeat."""
+    for number in range(12):
+        wanted = ScheduleChange("ingest", inputs=GIVEN, watch=f"silver://incoming/{number}", stable_seconds=0)
+        await watch.owned.add("default", f"sensor-{number}", wanted, BY)
+        watch.write(f"{number}/a.tif")
+    running = asyncio.create_task((await watch.watcher()).run())
+    try:
+        await wait_until_async(lambda: len(watch.jobs()) == 12, "a job of each folder")
+    finally:
+        running.cancel()
+    assert watch.ask("select name from app.duties") == [("watcher",)]
 
 
 async def test_a_bucket_is_watched_as_a_folder_is(watch: Watch, s3: Cloud, tmp_path: Path) -> None:

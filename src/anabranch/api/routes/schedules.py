@@ -111,7 +111,7 @@ async def pause_schedule(
 async def resume_schedule(
     schedule: ScheduleName, query: Given, caller: CurrentCaller, gateway: CurrentGateway
 ) -> Schedule:
-    """Make ticks again, from now on; those of the pause are not caught up."""
+    """Make ticks again, from now on, without those of the pause; what came into a watched folder meanwhile is found."""
     return await _pause(gateway, caller, schedule, query, paused=False)
 
 

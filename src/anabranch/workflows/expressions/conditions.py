@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from anabranch.canonical import Json
 from anabranch.workflows.expressions.parser import parse_tokens
 from anabranch.workflows.expressions.syntax import (
+    NODE_ROOTS,
     OPERATORS,
-    ROOTS,
     Arithmetic,
     Comparison,
     Constant,
@@ -21,9 +21,7 @@ from anabranch.workflows.expressions.tokens import tokenize
 __all__ = ["Condition", "parse_condition"]
 
 _OPENING = re.compile(r"\s*+\{\{")
-# No condition can name the object of a schedule: a word that begins like it is text.
-_NAMED = "|".join(root for root in ROOTS if root != "object")
-_BARE = re.compile(rf"(?!(?:{_NAMED})[.\[])\w[\w.:/+-]*+")
+_BARE = re.compile(rf"(?!(?:{'|'.join(NODE_ROOTS)})[.\[])\w[\w.:/+-]*+")
 
 
 @dataclass(frozen=True, slots=True)

@@ -157,7 +157,7 @@ class _Parser:
         hint = (
             ('A key that is no plain word is written ["a-b"].' if is_key else "")
             or _near(name, (*syntax.ROOTS, *_WORDS))
-            or f"A reference begins with {_listed(syntax.ROOTS, 'or')}; text needs quotes."
+            or f"A reference begins with {_listed(syntax.NODE_ROOTS, 'or')}; text needs quotes."
         )
         raise ExpressionError(f"nothing is called {name[:40]!r}", token.offset, hint)
 

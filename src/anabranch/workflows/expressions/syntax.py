@@ -13,6 +13,7 @@ __all__ = [
     "MAX_SOURCE",
     "MAX_STEPS",
     "MAX_TEXT",
+    "NODE_ROOTS",
     "OBJECT_FIELDS",
     "OPERATORS",
     "ROOTS",
@@ -43,7 +44,8 @@ MAX_TEXT = 1_000_000
 MAX_ITEMS = 1_000_000
 INTEGERS = range(-(2**63), 2**63)
 
-ROOTS = ("inputs", "nodes", "item", "index", "job", "object")
+NODE_ROOTS = ("inputs", "nodes", "item", "index", "job")
+ROOTS = (*NODE_ROOTS, "object")  # which the inputs of schedules name
 OBJECT_FIELDS = ("url", "path", "name", "version", "size", "modified")  # of what a schedule watches
 FUNCTIONS: dict[str, tuple[int, ...]] = {  # and how many arguments each takes
     "default": (2,),

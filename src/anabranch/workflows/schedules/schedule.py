@@ -31,7 +31,6 @@ __all__ = [
     "fill_inputs",
     "find_schedule_mistakes",
     "mix_inputs",
-    "sample_facts",
 ]
 
 Facts = Mapping[str, Mapping[str, Json]]
@@ -100,8 +99,10 @@ class Schedule(Model):
 
     @property
     def sample(self) -> Facts:
-        """What expressions in its inputs may name, with values to check them."""
-        return sample_facts(self)
+        """What expressions in its inputs may name: the times of a tick, or an object; with values to check them."""
+        if self.watch is None:
+            return {"job": dict.fromkeys(TICK_FIELDS, SAMPLE_TIME)}
+        return {"object": describe_sample(self.watch, self.pattern, SAMPLE_TIME)}
 
 
 def find_schedule_mistakes(schedule: Schedule, inputs: Mapping[str, Input] | None) -> Iterator[Mistake]:
@@ -145,13 +146,6 @@ def mix_inputs(parameters: Mapping[str, Json], inputs: Mapping[str, Json], facts
     """The checked parameters of a schedule, with facts of a tick or an object where its inputs ask for them."""
     asked = {name: value for name, value in inputs.items() if not isinstance(read_template(value).part, Fixed)}
     return {**parameters, **fill_inputs(asked, facts)}
-
-
-def sample_facts(schedule: Schedule) -> Facts:
-    """What expressions in the inputs of a schedule may name: the times of a tick, or an object."""
-    if schedule.watch is None:
-        return {"job": dict.fromkeys(TICK_FIELDS, SAMPLE_TIME)}
-    return {"object": describe_sample(schedule.watch, schedule.pattern, SAMPLE_TIME)}
 
 
 def _expression_mistakes(inputs: Mapping[str, Json], sample: Facts) -> Iterator[Mistake]:

@@ -197,6 +197,7 @@ select (select count(*) from app.sessions where dead_at is null and kind = 'work
                 union all
                 (select format('the schedule %%s of %%s', s.name, s.platform), w.trouble, w.troubled_at
                    from app.watches w join app.schedules s on s.id = w.schedule and s.paused_at is null and not s.retired
+                        and s.watch is not null
                   where w.trouble is not null order by w.troubled_at limit 20)) t) as troubles,
        (select jsonb_build_object('step_seconds', extract(epoch from k.step)::float,
                                   'age_seconds', extract(epoch from app.now() - k.stepped_at)::float)

@@ -74,7 +74,10 @@ class Watcher:
                     log.warning("watcher.interrupted", reason=error.message)
                 except Exception:  # the loop must go on; without its heartbeat, health shows it
                     log.exception("watcher.failed")
-                await asyncio.sleep(POLL_SECONDS)
+                if self._looks:
+                    await asyncio.wait(self._looks.values(), timeout=POLL_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+                else:
+                    await asyncio.sleep(POLL_SECONDS)
         finally:
             for look in self._looks.values():
                 look.cancel()

@@ -15,7 +15,7 @@ returns table (
            (select count(*) from app.schedule_ticks w where w.schedule = s.id and w.state = 'waiting'),
            t.at, t.state, t.job_id, s.watch, w.looked_at, w.trouble, app.now()
       from app.schedules s
-      left join app.watches w on w.schedule = s.id
+      left join app.watches w on w.schedule = s.id and s.watch is not null
       left join lateral (select k.* from app.schedule_ticks k where k.schedule = s.id and k.kind = 'regular'
                           order by k.at desc limit 1) t on true
      where (_platform is null or s.platform = _platform) and (_name is null or s.name = _name)
