@@ -446,3 +446,30 @@ async def test_a16_changes_of_a_limit_cost_nothing_once_they_are_summed_up(quiet
         found = {"claim": meter.least(meter.claim, 1), "report": meter.measure(meter.report, meter.claim(1))}
         assert running(meter, "queue", "default") == (3, 3)
     assert {name: work for name, work in found.items() if work.buffers > 300 or work.rows > 300} == {}
+
+
+@pytest.mark.parametrize("command", ["select", "analyze app.lanes"])
+async def test_a_claim_reads_next_to_nothing_about_versions_where_no_lane_asks_for_one(
+    quiet_url: str, command: str
+) -> None:
+    """However many lanes can be claimed; with the settings under which a claim asks."""
+    await furnish(quiet_url, lanes=1_000, outcomes=0)
+    with connect(quiet_url, None) as admin:
+        ((pinned,),) = admin.execute("select proconfig from pg_proc where proname = 'claim'").fetchall()
+        admin.execute(command.encode())
+    with Meter(quiet_url) as meter:
+        for setting in pinned:
+            meter.connection.execute(f"set {setting}".encode())
+        assert meter.least(meter.value, "list_offers", meter.session).buffers <= 5
+
+
+async def test_a_claim_is_bounded_when_a_thousand_lanes_wait_for_a_version_that_the_worker_lacks(
+    quiet_url: str,
+) -> None:
+    """They are more urgent than what it can run."""
+    await furnish(quiet_url, lanes=1_000, outcomes=0)
+    with connect(quiet_url, None) as admin:
+        admin.execute("update app.lanes set handler_version = 2, priority = 1 where priority = 6")
+    with Meter(quiet_url) as meter:
+        meter.claim(OUTSTANDING)
+        assert_bounded(measure_all(meter))
