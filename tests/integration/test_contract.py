@@ -364,6 +364,20 @@ def test_o6_no_answer_is_undocumented_however_many(name: str, stack: Stack, know
     attempt(name, 100, stack, known, always_the_same=False)
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "code"),
+    [
+        ("PATCH", "/api/webhooks/deliveries", "request.method"),
+        ("DELETE", "/api/webhooks/deliveries", "request.method"),
+        ("GET", "/api/webhooks/deliveries/replay", "request.method"),
+        ("GET", "/api/webhooks/none", "request.route"),
+        ("GET", "/api/jobs/none/outputs/a%0Ab", "request.route"),
+    ],
+)
+def test_o6_what_no_route_takes_is_not_taken_for_an_id(stack: Stack, method: str, path: str, code: str) -> None:
+    assert requests.request(method, f"{stack.url}{path}", headers=stack.headers, timeout=20).json()["code"] == code
+
+
 def test_the_description_that_is_served_is_the_one_that_is_tried(stack: Stack) -> None:
     served = requests.get(f"{stack.url}/openapi.json", headers=stack.headers, timeout=20).json()
     assert served == {**load_document(), "servers": [{"url": stack.url}]}

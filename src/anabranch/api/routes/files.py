@@ -35,7 +35,8 @@ FILE_RESPONSES: Responses = {
     206: {"description": "The range of it", "content": BYTES, "headers": FILE_HEADERS},
     304: {"description": "What the caller has kept is what there is", "headers": {"ETag": FILE_HEADERS["ETag"]}},
 }
-FILE_CODES = ("file.not_published", "file.lost", "file.range")
+# A name with a line break matches no route.
+FILE_CODES = ("file.not_published", "file.lost", "file.range", "request.route")
 
 MAX_RANGE_DIGITS = 18
 MAX_RANGE_POSITION = 10**MAX_RANGE_DIGITS
@@ -92,7 +93,7 @@ async def fetch_file(
     response_class=Response,
     responses={
         302: {"headers": {"Location": {"schema": {"type": "string"}}}},
-        **problems("file.gone", "file.not_published"),
+        **problems("file.gone", "file.not_published", "request.route"),
     },
 )
 async def find_current_file(collection: CollectionId, item: ItemId, name: Name, reads: CurrentReads) -> Response:

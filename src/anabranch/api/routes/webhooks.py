@@ -31,7 +31,9 @@ __all__ = ["router"]
 log = structlog.get_logger()
 router = APIRouter(prefix="/api/webhooks", tags=["webhooks"])
 READ, OPERATE = needs(Scope.READ), needs(Scope.OPERATE)
-ENDPOINT_CODES = ("webhook.not_found",)
+# Ids have a form of their own, so that `deliveries` is no id: what has not that form matches no route.
+ENDPOINT_CODES = ("webhook.not_found", "request.route")
+DELIVERY_CODES = ("webhook.delivery_not_found", "request.route")
 URL_CODES = (*BODY_CODES, "outbound.url", "webhook.secret", "webhook.key")
 Shown = TypeVar("Shown", Webhook, Delivery, DeliveryDetail)
 
@@ -86,17 +88,17 @@ async def list_deliveries(
     return Page(tuple(_show_to(caller, one) for one in page.items), page.next, page_links("before", page.next))
 
 
-@router.get("/deliveries/{delivery_id}", dependencies=[READ], responses=problems("webhook.delivery_not_found"))
+@router.get("/deliveries/{delivery_id:int}", dependencies=[READ], responses=problems(*DELIVERY_CODES))
 async def show_delivery(delivery_id: DeliveryId, caller: CurrentCaller, gateway: CurrentGateway) -> DeliveryDetail:
     """A delivery with its calls."""
     return _show_to(caller, await gateway.webhooks.store.delivery(caller.visible_platform, delivery_id))
 
 
 @router.post(
-    "/deliveries/{delivery_id}/replay",
+    "/deliveries/{delivery_id:int}/replay",
     dependencies=[OPERATE],
     status_code=202,
-    responses=problems("webhook.delivery_not_found", "webhook.inactive"),
+    responses=problems(*DELIVERY_CODES, "webhook.inactive"),
 )
 async def replay_delivery(delivery_id: DeliveryId, caller: CurrentCaller, gateway: CurrentGateway) -> DeliveryDetail:
     """Deliver a message again, under the same `webhook-id`; one that is pending stays as it is."""
@@ -116,14 +118,14 @@ async def replay_deliveries(given: JsonBody, caller: CurrentCaller, gateway: Cur
     return await gateway.webhooks.store.replay(caller.visible_platform, wanted.wanted, wanted.limit)
 
 
-@router.get("/{endpoint_id}", dependencies=[READ], responses=problems(*ENDPOINT_CODES))
+@router.get("/{endpoint_id:uuid}", dependencies=[READ], responses=problems(*ENDPOINT_CODES))
 async def show_webhook(endpoint_id: EndpointId, caller: CurrentCaller, gateway: CurrentGateway) -> Webhook:
     """An endpoint."""
     return _show_to(caller, await gateway.webhooks.store.get(caller.visible_platform, endpoint_id))
 
 
 @router.patch(
-    "/{endpoint_id}",
+    "/{endpoint_id:uuid}",
     dependencies=[OPERATE],
     responses=problems(*ENDPOINT_CODES, *URL_CODES),
     openapi_extra=body(ChangeWebhookRequest, required=True),
@@ -136,7 +138,7 @@ async def change_webhook(
     return await gateway.webhooks.change(endpoint_id, change, act_as(caller))
 
 
-@router.delete("/{endpoint_id}", dependencies=[OPERATE], responses=problems(*ENDPOINT_CODES))
+@router.delete("/{endpoint_id:uuid}", dependencies=[OPERATE], responses=problems(*ENDPOINT_CODES))
 async def remove_webhook(endpoint_id: EndpointId, caller: CurrentCaller, gateway: CurrentGateway) -> Webhook:
     """Remove an endpoint with its deliveries and their log; the answer is what it was."""
     removed = await gateway.webhooks.store.get(caller.visible_platform, endpoint_id)
@@ -146,7 +148,7 @@ async def remove_webhook(endpoint_id: EndpointId, caller: CurrentCaller, gateway
 
 
 @router.post(
-    "/{endpoint_id}/rotate",
+    "/{endpoint_id:uuid}/rotate",
     dependencies=[OPERATE],
     responses=problems(*ENDPOINT_CODES, *URL_CODES),
     openapi_extra=body(RotateSecretRequest, required=False),
@@ -161,7 +163,7 @@ async def rotate_webhook(
 
 
 @router.post(
-    "/{endpoint_id}/test",
+    "/{endpoint_id:uuid}/test",
     dependencies=[OPERATE],
     status_code=202,
     responses=problems(*ENDPOINT_CODES, "webhook.inactive"),
