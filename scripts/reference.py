@@ -70,6 +70,9 @@ METRICS_HEAD = """# Metrics
   brought them. Each of the four has at most 300 series; later ones are `other workflows`, `other handlers` or `other
   queues`, and so are those that were not counted for 30 days, when others need their place. The sum over all names
   never falls, also when jobs are purged; `anabranch_job_seconds_count` is how many jobs ended, by workflow and status.
+- Of more than 200 queues, those without workers and then those with the most tasks have series of their own; the rest
+  is `other queues`, with the sum of its tasks and the fewest workers that any of it has.
+- There are at most some 25,000 lines; [what they cost](../howto/observe.md#what-it-costs).
 - Labels have few values: routes are templates, never paths, and `none` is what no route answered.
 - With several API processes, each reports its own requests and process, and all report the same about the database:
   take the `max` of that over instances, not the `sum`.

@@ -42,7 +42,7 @@ H3 = "docs/howto/h3.md"
 ZONAL = "docs/howto/zonal-statistics.md"
 FOLDERS = ("docs/howto/catalog-a-container.md", "docs/howto/sync-a-folder.md")
 LONG = ["docs/howto/access.md", "docs/howto/rasters.md", *FOLDERS, MACHINES, VERIFY, WAY_BACK, H3, ZONAL]
-# They need root, a container engine or a cluster; tests of deploy/ run or check what they name.
+# They need root, an engine or a cluster: tests/integration/test_deployment_pages.py runs or checks each command.
 DEPLOYMENTS = [f"docs/howto/deploy-{form}.md" for form in ("compose", "image", "kubernetes", "systemd")]
 REFERENCES = ["docs/reference/http.md", "docs/reference/serving.md"]
 PRINTED = {

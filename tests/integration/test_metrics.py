@@ -12,9 +12,14 @@ from fastapi import FastAPI
 
 from anabranch.api.health import monitor
 from anabranch.api.health.prometheus import METRICS, Sample, expose
+from anabranch.api.routes.operations import metrics
+from anabranch.engine.model import SessionKind
 from anabranch.settings import Settings
+from anabranch.workflows.definition import Workflow
+from anabranch.workflows.nodes import Spread
 from tests.support.application import create_app
 from tests.support.engine import EngineHarness, fan_out
+from tests.support.nodes import make_node
 from tests.support.proxy import Proxy
 from tests.support.waiting import PATIENCE_SECONDS
 
@@ -123,6 +128,27 @@ async def test_ended_jobs_are_counted_once_by_workflow_and_state(api: httpx.Asyn
         (("workflow", "fan_out"), ("status", "completed")): 1,
     }
     assert not [name for name, _ in told if "jobs_ended" in name]
+
+
+async def test_of_very_many_queues_some_have_series_of_their_own(
+    api: httpx.AsyncClient, engine: EngineHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that nobody serves before all, for an alert names them."""
+    monkeypatch.setattr(metrics, "MAX_QUEUES", 3)
+    for queue, count in (("a", 1), ("b", 1), ("c", 5), ("d", 4), ("e", 3)):
+        work = make_node("work", "do", queue=queue, spread=Spread.FIXED, count=count)
+        await engine.submit(Workflow(f"of_{queue}", (work,)))
+    await engine.store.open_session(SessionKind.WORKER, ["a", "c", "d", "e"], 1, timedelta(seconds=60))
+
+    told = await scrape(api)
+
+    def of(metric: str, **more: str) -> dict[str, float]:
+        found = {dict(labels)["queue"]: value for (name, labels), value in told.items()
+                 if name == metric and more.items() <= dict(labels).items()}  # fmt: skip
+        return {queue: value for queue, value in found.items() if not queue.startswith("plan:")}
+
+    assert of("anabranch_tasks", status="ready") == {"b": 1, "c": 5, "d": 4, "other queues": 4}
+    assert of("anabranch_queue_workers") == {"b": 0, "c": 1, "d": 1, "other queues": 1}
 
 
 async def test_labels_of_requests_are_of_a_closed_set(api: httpx.AsyncClient) -> None:

@@ -209,7 +209,7 @@ def test_a_collector_that_is_away_makes_nothing_fail_or_wait(monkeypatch: pytest
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
     tracer = otel.OtelTracer("worker")
     for _ in range(5000):  # more than its queue holds
-        with tracer.span("task", "consumer", PARENT, {}) as span:
+        with tracer.span("task", "consumer", PARENT, dict) as span:
             assert str(span.traceparent).startswith(f"00-{TRACE}-")
     tracer.close()
 
@@ -222,21 +222,22 @@ def test_of_very_many_short_tasks_some_are_shown_and_all_are_counted(monkeypatch
         tracer = otel.OtelTracer("worker")
         continued = []
         for _ in range(10):
-            with tracer.span("task", "consumer", PARENT, {}) as span:
+            with tracer.span("task", "consumer", PARENT, dict) as span:
                 continued.append(span.traceparent)
         tracer.close()
     assert len(collector.spans) == 3
     assert continued[3:] == [PARENT] * 7
-    assert collector.counts["worker", "anabranch.span.duration", "task"] == 10
+    assert collector.counts["worker", "anabranch.span.count", "task"] == 10
+    assert collector.counts["worker", "anabranch.span.duration", "task"] == 3
 
 
 def test_what_the_caller_did_not_sample_is_not_exported_and_stays_so(monkeypatch: pytest.MonkeyPatch) -> None:
     with open_collector() as collector:
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url)
         tracer = otel.OtelTracer("api")
-        with tracer.span("POST", "server", PARENT[:-1] + "0", {}) as span:
+        with tracer.span("POST", "server", PARENT[:-1] + "0", dict) as span:
             assert str(span.traceparent).endswith("-00")
-        with tracer.span("task", "consumer", None, {}) as span:
+        with tracer.span("task", "consumer", None, dict) as span:
             assert span.traceparent is None
         tracer.close()
     assert collector.spans == []
@@ -281,7 +282,7 @@ async def test_an_attempt_that_is_handed_back_is_no_error(
         tracer = otel.OtelTracer("worker")
         runner = Runner(engine.store, Registry(), children, engine.results, tmp_path, engine.session, tracer)
         ((_, report),) = await runner.run([HeldTask(claim, 0.0)])
-        with pytest.raises(asyncio.CancelledError), tracer.span("stopped", "consumer", PARENT, {}):
+        with pytest.raises(asyncio.CancelledError), tracer.span("stopped", "consumer", PARENT, dict):
             raise asyncio.CancelledError
         runner.close()
         tracer.close()

@@ -56,10 +56,11 @@ class Collector:
         for resource in request.resource_metrics:
             known = {one.key: one.value.string_value for one in resource.resource.attributes}
             for metric in (metric for scope in resource.scope_metrics for metric in scope.metrics):
-                for point in metric.histogram.data_points:
+                points = [(point, point.count) for point in metric.histogram.data_points]
+                for point, count in points or [(point, point.as_int) for point in metric.sum.data_points]:
                     labels = {a.key: a.value.string_value for a in point.attributes}
                     self.labels.append(labels)
-                    self.counts[known["anabranch.role"], metric.name, labels["span.name"]] = point.count
+                    self.counts[known["anabranch.role"], metric.name, labels["span.name"]] = count
 
 
 @contextmanager

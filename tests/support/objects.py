@@ -23,7 +23,7 @@ from anabranch.die_with_parent import die_with_parent
 
 __all__ = ["Cloud", "azure", "azurite", "moto", "s3"]
 
-AZURITE = "azurite@3.35.0"
+AZURITE = Path(__file__).parents[2] / "scripts" / "tools" / "azurite"
 ACCOUNT = "emulated"
 FLAGS = ("--skipApiVersionCheck", "--disableTelemetry", "--inMemoryPersistence", "--silent")
 
@@ -115,7 +115,9 @@ def _begin_install(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     # Where nothing can be fetched npm says so in seconds, and not after its usual minute.
     flags = ["--no-audit", "--no-fund", "--prefer-offline", "--fetch-retries=1", "--fetch-retry-mintimeout=1000"]
-    command = [npm, "install", "--ignore-scripts", *flags, "--prefix", str(folder), AZURITE]
+    for name in ("package.json", "package-lock.json"):
+        shutil.copy(AZURITE / name, folder)
+    command = [npm, "ci", "--ignore-scripts", *flags, "--prefix", str(folder)]
     with (folder / "lock").open("wb") as lock, (folder / "npm.log").open("wb") as log:
         fcntl.flock(lock, fcntl.LOCK_EX)  # npm has the same open file, and so the lock, to its end
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, pass_fds=[lock.fileno()])
@@ -133,7 +135,7 @@ def _wait_for_install(folder: Path) -> str:
         fcntl.flock(lock, fcntl.LOCK_EX)
     if not _program(folder).exists():
         said = (line for line in (folder / "npm.log").read_text().splitlines() if line.startswith("npm error"))
-        pytest.skip(f"npm could not install {AZURITE}: {next(said, 'it did not say why')}")
+        pytest.skip(f"npm could not install Azurite: {next(said, 'it did not say why')}")
     return str(_program(folder))
 
 

@@ -162,6 +162,43 @@ def validate(schema: str, file: Path) -> str:
     return str(json.loads(done.stdout)["status"])
 
 
+def test_the_image_keeps_no_installer_of_its_base(tmp_path: Path) -> None:
+    """The default base has pip and setuptools where Python was installed from source."""
+    packages = tmp_path / "lib/python3.11/site-packages"
+    for folder in (packages / "pip", packages / "setuptools", tmp_path / "lib/python3.11/ensurepip", tmp_path / "bin"):
+        folder.mkdir(parents=True)
+    for program in ("pip", "pip3", "pip3.11", "python3.11"):
+        (tmp_path / "bin" / program).touch()
+    final = dockerfile().rpartition("\nFROM ")[2]
+    (command,) = re.findall(r"(?m)^RUN (rm .*)$", final)
+    subprocess.run(["sh", "-c", command.replace("/usr/local", str(tmp_path))], check=True)
+    left = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*")}
+    assert left == {"bin", "bin/python3.11", "lib", "lib/python3.11", "lib/python3.11/site-packages"}
+
+
+def test_tools_are_installed_from_locks_and_run_no_scripts_of_packages() -> None:
+    """Whatever is fetched is what was looked at: by hash, and without the code that a package would run."""
+    places = [ROOT / "Makefile", *(ROOT / "scripts").glob("setup"), ROOT / "tests/support/objects.py"]
+    places += [ROOT / ".ci/run", *(ROOT / ".github").rglob("*.yaml")]
+    text = "\n".join(place.read_text().replace("\\\n", " ") for place in places)
+    installs = re.findall(r"(?:pip (?:install|sync)|npm\"?,? \"?(?:install|i|ci)\b).*", text)
+    assert len(installs) >= 5
+    for line in installs:
+        if "npm" in line:
+            assert "--ignore-scripts" in line, line
+            assert re.search(r"\bci\b|--package-lock-only|--no-save", line), line
+        else:
+            assert "--require-hashes" in line or "--no-deps" in line, line
+    for lock in (ROOT / "scripts/tools").glob("*.lock"):
+        wanted = [line.split("==")[0] for line in lock.with_suffix(".in").read_text().splitlines()]
+        pinned = re.findall(r"(?m)^([a-z0-9._-]+)(?:\[.*\])?==\S+.*\n    --hash=", lock.read_text())
+        assert {name.partition("[")[0] for name in wanted} <= set(pinned), lock.name
+    for package in (ROOT / "scripts/tools").glob("*/package-lock.json"):
+        packages = {name: one for name, one in json.loads(package.read_text())["packages"].items() if name}
+        assert packages
+        assert all("integrity" in one and "resolved" not in one for one in packages.values() if "version" in one)
+
+
 TOOLS = pytest.mark.skipif(not (ROOT / ".cache" / "deployment-venv").exists(), reason="make deployment")
 
 

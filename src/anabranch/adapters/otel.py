@@ -2,13 +2,15 @@
 
 import random
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import version
-from threading import Thread
+from threading import Lock, Thread
 
 from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.metrics import CallbackOptions, Observation
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
 from opentelemetry.sdk.resources import Resource
@@ -24,7 +26,9 @@ __all__ = ["OtelTracer"]
 
 NAME = "anabranch"
 CLOSE_SECONDS = 5.0
-# Of a flood of short tasks these are shown, and the rest is only counted.
+# From short tasks to jobs' longest.
+BOUNDS_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600)
+# Of a flood of short tasks these are shown and measured, and the rest is only counted.
 MAX_SPANS_PER_SECOND = 100
 TRACE_CONTEXT = TraceContextTextMapPropagator()
 SCOPE = InstrumentationScope(NAME)
@@ -49,17 +53,27 @@ class OtelTracer:
         self._tracer = self._spans.get_tracer(NAME)
         readers = [PeriodicExportingMetricReader(OTLPMetricExporter())] if metrics else []
         self._metrics = MeterProvider(readers, resource=resource, shutdown_on_exit=False)
-        self._durations = self._metrics.get_meter(NAME).create_histogram(
-            "anabranch.span.duration", unit="s", description="How long requests, attempts of tasks and webhooks took."
+        meter = self._metrics.get_meter(NAME)
+        self._durations = meter.create_histogram(
+            "anabranch.span.duration",
+            unit="s",
+            description="How long requests, attempts of tasks and webhooks took, of at most 100 a second.",
+            explicit_bucket_boundaries_advisory=BOUNDS_SECONDS,
         )
+        meter.create_observable_counter(
+            "anabranch.span.count", [self._count], description="Requests, attempts of tasks and webhooks that ended."
+        )
+        self._ended: Counter[tuple[str, str]] = Counter()
+        self._counting = Lock()
         self._second, self._made = 0, 0
 
     @contextmanager
     def span(
-        self, name: str, kind: ports.SpanKind, parent: str | None, attributes: Mapping[str, str | int]
+        self, name: str, kind: ports.SpanKind, parent: str | None, attributes: ports.SpanAttributes
     ) -> Iterator[ports.Span]:
         """A span. Only a request begins a trace; what has no parent, or comes too often, is only counted."""
-        made = self._start(name, kind, parent, attributes)
+        is_shown = kind == "server" or self._has_room()
+        made = self._start(name, kind, parent, attributes) if is_shown else _Unseen(name, parent)
         began = time.perf_counter()
         try:
             yield made
@@ -68,8 +82,10 @@ class OtelTracer:
             raise
         finally:
             made.end()
-            failed = {"error.type": made.failed} if made.failed else {}
-            self._durations.record(time.perf_counter() - began, {"span.name": made.name, **failed})
+            with self._counting:
+                self._ended[made.name, made.failed] += 1
+            if is_shown:  # one costs several times as much as to count
+                self._durations.record(time.perf_counter() - began, _label(made.name, made.failed))
 
     def close(self) -> None:
         """Send what is left; a collector that does not answer is left after some seconds."""
@@ -78,16 +94,21 @@ class OtelTracer:
         closing.join(CLOSE_SECONDS)
 
     def _start(
-        self, name: str, kind: ports.SpanKind, parent: str | None, attributes: Mapping[str, str | int]
+        self, name: str, kind: ports.SpanKind, parent: str | None, attributes: ports.SpanAttributes
     ) -> "_Unseen":
         if self._exporting is None:
             return _Unseen(name, parent)
         if kind == "server":
             context = TRACE_CONTEXT.extract({"traceparent": parent}) if parent else None
-            return _Request(name, self._tracer.start_span(name, context, SpanKind.SERVER, dict(attributes)))
-        if parent is None or not int(parent[-1], 16) & TraceFlags.SAMPLED or not self._has_room():
+            return _Request(name, self._tracer.start_span(name, context, SpanKind.SERVER, dict(attributes())))
+        if parent is None or not int(parent[-1], 16) & TraceFlags.SAMPLED:
             return _Unseen(name, parent)
-        return _Step(name, KINDS[kind], parent, attributes, self._resource, self._exporting)
+        return _Step(name, KINDS[kind], parent, attributes(), self._resource, self._exporting)
+
+    def _count(self, _: CallbackOptions) -> Iterator[Observation]:
+        with self._counting:
+            ended = dict(self._ended)
+        yield from (Observation(count, _label(*labels)) for labels, count in ended.items())
 
     def _has_room(self) -> bool:
         second = int(time.monotonic())
@@ -176,6 +197,10 @@ class _Step(_Unseen):
                 instrumentation_scope=SCOPE,
             )
         )
+
+
+def _label(name: str, failed: str) -> dict[str, str]:
+    return {"span.name": name, "error.type": failed} if failed else {"span.name": name}
 
 
 def _draw_id() -> int:

@@ -34,7 +34,7 @@ class RequestTraces:
             return
         method = scope["method"] if scope["method"] in METHODS else "other"
         parent = read_traceparent(Headers(scope=scope).get("traceparent"))
-        with self._tracer.span(method, "server", parent, {"http.request.method": method}) as span:
+        with self._tracer.span(method, "server", parent, lambda: {"http.request.method": method}) as span:
 
             async def send_noted(message: Message) -> None:
                 if message["type"] == "http.response.start" and message["status"] >= SERVER_ERROR:

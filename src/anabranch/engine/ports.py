@@ -56,6 +56,7 @@ __all__ = [
     "RetentionStore",
     "SessionGone",
     "Span",
+    "SpanAttributes",
     "SpanKind",
     "Spawned",
     "Store",
@@ -371,6 +372,7 @@ class Store(JobStore, TaskQueue, Protocol):
 
 
 SpanKind = Literal["server", "consumer", "client"]
+SpanAttributes = Callable[[], Mapping[str, str | int]]
 
 
 class Span(Protocol):
@@ -394,9 +396,12 @@ class Tracer(Protocol):
     """Shows work to a tracing system; it never makes the work wait or fail."""
 
     def span(
-        self, name: str, kind: SpanKind, parent: str | None, attributes: Mapping[str, str | int]
+        self, name: str, kind: SpanKind, parent: str | None, attributes: SpanAttributes
     ) -> AbstractContextManager[Span]:
-        """A span around what is done within; `parent` is the `traceparent` that it goes on with."""
+        """A span around what is done within; `parent` is the `traceparent` that it goes on with.
+
+        Its attributes are asked for when it is shown.
+        """
 
     def close(self) -> None:
         """Send what is left, for a few seconds at most."""
@@ -422,9 +427,7 @@ class _NoTracer:
     """Makes no spans; a trace goes through all the same."""
 
     @contextmanager
-    def span(
-        self, name: str, kind: SpanKind, parent: str | None, attributes: Mapping[str, str | int]
-    ) -> Iterator[Span]:
+    def span(self, name: str, kind: SpanKind, parent: str | None, attributes: SpanAttributes) -> Iterator[Span]:
         yield _NoSpan(parent)
 
     def close(self) -> None:

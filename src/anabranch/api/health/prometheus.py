@@ -18,10 +18,10 @@ class Metric(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """One value of a metric; the suffix is for histograms."""
+    """One value of a metric; the suffix is for histograms, whose labels are written once for all buckets."""
 
     metric: str
-    labels: Mapping[str, str]
+    labels: Mapping[str, str] | str
     value: float
     suffix: str = ""
 
@@ -79,12 +79,13 @@ def draw_histogram(
     metric: str, labels: Mapping[str, str], bounds: Sequence[float], counts: Sequence[int], total: float
 ) -> Iterator[Sample]:
     """The samples of a histogram, from the counts of its buckets; the last of them has no bound."""
-    upto = 0
+    upto, own = 0, _write(labels)
+    before = f"{own}," if own else ""
     for bound, count in zip((*map(str, bounds), "+Inf"), counts, strict=True):
         upto += count
-        yield Sample(metric, {**labels, "le": bound}, upto, "_bucket")
-    yield Sample(metric, labels, total, "_sum")
-    yield Sample(metric, labels, upto, "_count")
+        yield Sample(metric, f'{before}le="{bound}"', upto, "_bucket")
+    yield Sample(metric, own, total, "_sum")
+    yield Sample(metric, own, upto, "_count")
 
 
 def _lines(metric: Metric, own: list[Sample]) -> Iterator[str]:
@@ -92,8 +93,12 @@ def _lines(metric: Metric, own: list[Sample]) -> Iterator[str]:
         yield f"# HELP {metric.name} {metric.meaning}"
         yield f"# TYPE {metric.name} {metric.kind}"
     for sample in own:
-        labels = ",".join(f'{name}="{_escape(value)}"' for name, value in sample.labels.items())
+        labels = sample.labels if isinstance(sample.labels, str) else _write(sample.labels)
         yield f"{metric.name}{sample.suffix}" + (f"{{{labels}}}" if labels else "") + f" {_number(sample.value)}"
+
+
+def _write(labels: Mapping[str, str]) -> str:
+    return ",".join(f'{name}="{_escape(value)}"' for name, value in labels.items())
 
 
 def _escape(value: str) -> str:
@@ -101,4 +106,4 @@ def _escape(value: str) -> str:
 
 
 def _number(value: float) -> str:
-    return str(int(value)) if float(value).is_integer() else repr(float(value))
+    return str(int(value)) if isinstance(value, int) or value.is_integer() else repr(value)

@@ -161,8 +161,12 @@ class Runner:
 
     def _begin_span(self, claim: Claim) -> AbstractContextManager[Span]:
         lane = claim.lane
-        ids = {"anabranch.node": lane.node, "anabranch.workflow": lane.workflow, **claim.ids}
-        return self._tracer.span(f"task {claim.handler}", "consumer", lane.traceparent, ids)
+        return self._tracer.span(
+            f"task {claim.handler}",
+            "consumer",
+            lane.traceparent,
+            lambda: {"anabranch.node": lane.node, "anabranch.workflow": lane.workflow, **claim.ids},
+        )
 
     async def _run_traced(self, held: HeldTask, run: Callable[[HeldTask], Awaitable[Report | None]]) -> Report | None:
         with self._begin_span(held.claim) as span:

@@ -141,8 +141,8 @@ class Deliverer:
         )  # fmt: skip
 
     async def _call_traced(self, due: DueDelivery, began: float) -> CallResult:
-        ids: dict[str, str | int] = {"correlation_id": due.correlation_id, "webhook.id": str(due.message)}
-        with self._options.tracer.span(f"webhook {due.event}", "client", due.trace, ids) as span:
+        name, ids = f"webhook {due.event}", {"correlation_id": due.correlation_id, "webhook.id": str(due.message)}
+        with self._options.tracer.span(name, "client", due.trace, lambda: ids) as span:
             result = await self._call(due, began, span.traceparent)
             if result.outcome != "delivered":
                 span.fail(f"http.{result.status}")

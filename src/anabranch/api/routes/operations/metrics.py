@@ -1,6 +1,9 @@
 """Metrics for Prometheus."""
 
-from collections.abc import Iterator
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from heapq import nsmallest
 
 from fastapi import APIRouter, Response
 
@@ -15,12 +18,14 @@ from anabranch.errors import AnabranchError
 __all__ = ["router"]
 
 router = APIRouter(tags=["health"])
+MAX_QUEUES = 200
+OTHER_QUEUES = "other queues"
 # Of each kind of duration: its metric, the labels of name and detail, and what many names share.
 DURATIONS = {
     "job": ("anabranch_job_seconds", ("workflow", "status"), "other workflows"),
     "node": ("anabranch_node_seconds", ("workflow", "node"), "other workflows"),
     "task": ("anabranch_task_seconds", ("handler", "status"), "other handlers"),
-    "wait": ("anabranch_queue_wait_seconds", ("queue",), "other queues"),
+    "wait": ("anabranch_queue_wait_seconds", ("queue",), OTHER_QUEUES),
 }
 METRICS_RESPONSE = {"description": "Metrics", "content": {"text/plain": {"schema": {"type": "string"}}}}
 
@@ -41,7 +46,8 @@ async def show_metrics(monitor: CurrentMonitor, requests: CurrentRequests, tick:
         *(Sample("anabranch_disk_free_bytes", {"folder": folder}, free) for folder, free in disks.items()),
         *_database_samples(gauges),
     ]
-    return Response(expose(samples), headers={"Content-Type": CONTENT_TYPE})
+    text = await asyncio.to_thread(expose, samples)  # tens of thousands of lines where all series are there
+    return Response(text, headers={"Content-Type": CONTENT_TYPE})
 
 
 def _database_samples(gauges: Gauges | AnabranchError) -> Iterator[Sample]:
@@ -51,8 +57,9 @@ def _database_samples(gauges: Gauges | AnabranchError) -> Iterator[Sample]:
     for status in ("pending", "running", "waiting"):
         yield Sample("anabranch_jobs", {"status": status}, gauges.jobs.get(status, 0))
     yield from _duration_samples(gauges)
+    shown = _shown_queues(gauges)
     for name, by_queue in (("ready", gauges.ready), ("running", gauges.running), ("due", gauges.due)):
-        for queue, tasks in sorted(by_queue.items()):
+        for queue, tasks in _by_queue(by_queue, shown):
             yield Sample("anabranch_tasks", {"queue": queue, "status": name}, tasks)
     for kind in ("api", "orchestrator", "worker"):
         yield Sample("anabranch_sessions", {"kind": kind}, gauges.sessions.get(kind, 0))
@@ -60,7 +67,7 @@ def _database_samples(gauges: Gauges | AnabranchError) -> Iterator[Sample]:
         yield Sample("anabranch_duty_age_seconds", {"duty": duty}, age)
     yield from _table_samples(gauges.tables)
     yield Sample("anabranch_worker_slots", {}, gauges.slots)
-    for queue, workers in gauges.served.items():
+    for queue, workers in _by_queue(gauges.served, shown, join=min):
         yield Sample("anabranch_queue_workers", {"queue": queue}, workers)
     yield Sample("anabranch_rights_untaken", {}, gauges.untaken_rights)
     yield Sample("anabranch_rights_oldest_seconds", {}, gauges.oldest_right_seconds)
@@ -73,6 +80,22 @@ def _database_samples(gauges: Gauges | AnabranchError) -> Iterator[Sample]:
     yield Sample("anabranch_database_connections_limit", {}, gauges.max_connections)
     yield Sample("anabranch_database_horizon_seconds", {}, gauges.horizon_seconds)
     yield Sample("anabranch_database_oldest_transaction_seconds", {}, gauges.oldest_transaction_seconds)
+
+
+def _shown_queues(gauges: Gauges) -> frozenset[str]:
+    """The queues that have series of their own: those without workers first, then those with the most tasks."""
+    tasks = Counter(gauges.ready) + Counter(gauges.running) + Counter(gauges.due)
+    names = {*tasks, *gauges.served}
+    return frozenset(nsmallest(MAX_QUEUES, names, key=lambda name: (gauges.served.get(name) != 0, -tasks[name], name)))
+
+
+def _by_queue(
+    counts: Mapping[str, int], shown: frozenset[str], join: Callable[[Iterable[int]], int] = sum
+) -> Iterator[tuple[str, int]]:
+    """Each shown queue with its count, in order, and all others as one."""
+    yield from sorted((queue, count) for queue, count in counts.items() if queue in shown)
+    if rest := [count for queue, count in counts.items() if queue not in shown]:
+        yield OTHER_QUEUES, join(rest)
 
 
 def _duration_samples(gauges: Gauges) -> Iterator[Sample]:
