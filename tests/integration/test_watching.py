@@ -437,6 +437,18 @@ async def test_s3_a_platform_watches_its_own_folders_only(watch: Watch) -> None:
         await watch.owned.change("acme", "sensor", ScheduleChange(poll_seconds=20), BY)
 
 
+async def test_what_jobs_wrote_gets_no_job(watch: Watch) -> None:
+    """Nor does its folder have a schedule: each job would make the next one."""
+    with pytest.raises(InputError, match="what jobs wrote"):
+        await watch.add(watch="silver://jobs/0123")
+    await watch.add(watch="silver://")
+    watch.write("../jobs/0123/work/0/1/cog.tif")
+    watch.write("a.tif")
+    for _ in range(2):
+        await watch.look()
+    assert watch.jobs() == ["silver://incoming/a.tif"]
+
+
 async def test_a_schedule_that_watches_has_no_ticks_to_run_or_to_backfill(watch: Watch) -> None:
     await watch.add()
     begin, end = datetime(2026, 3, 2, 10, tzinfo=UTC), datetime(2026, 3, 2, 11, tzinfo=UTC)

@@ -16,6 +16,7 @@ __all__ = [
     "FindRights",
     "ReadAccess",
     "ReadRights",
+    "find_writer",
     "require_own_uploads",
     "require_readable",
     "require_watchable",
@@ -103,11 +104,11 @@ class ReadAccess:
         return sorted(top, key=lambda each: f"{each.path}/")
 
     def _may_read(self, at: Address) -> bool:
-        return self._is_ours(at) or str(at) in self._files or _find_writer(at) in self._related
+        return self._is_ours(at) or str(at) in self._files or find_writer(at) in self._related
 
     def _is_ours(self, at: Address) -> bool:
         """Whether it is an output of the job itself, or the platform's."""
-        if _find_writer(at):
+        if find_writer(at):
             return at.path.startswith(f"{JOBS_FOLDER}/{segment(self._job_id)}/")
         if at.tier == UPLOADS_TIER and (upload := _UPLOAD.match(at.path.casefold())):
             owner = upload[1] or DEFAULT_PLATFORM
@@ -147,7 +148,12 @@ def require_readable(platform: str, at: Address, rights: ReadRights) -> None:
 
 
 def require_watchable(platform: str, folder: Address, rights: ReadRights) -> None:
-    """Refuse a folder of which a platform may read nothing, or only parts."""
+    """Refuse a folder of which a platform may read nothing, or only parts; and one that has outputs of jobs only."""
+    if find_writer(Address(folder.tier, f"{folder.path}/{JOBS_FOLDER}")):
+        message = (
+            f"no schedule may watch {folder}: it has what jobs wrote, and each of its jobs would make the next one"
+        )
+        raise InputError("storage.not_readable", message, remedy="Watch the folder that files are delivered to.")
     if ReadAccess(platform, "", lambda *_: rights).list_folders(folder) != [folder]:
         raise InputError(
             "storage.not_readable",
@@ -165,7 +171,7 @@ def _refused(at: Address) -> InputError:
     )
 
 
-def _find_writer(at: Address) -> str:
+def find_writer(at: Address) -> str:
     """The job that wrote an object, as its key names it; empty where no job did."""
     first, _, rest = at.path.partition("/")
     if first.casefold() != JOBS_FOLDER or (at.tier == UPLOADS_TIER and parse_key(at.path) is None):

@@ -7,7 +7,7 @@ from anabranch.engine.submitting.watching.ports import FoundObject, Look, LookPa
 from anabranch.errors import AnabranchError, InputError
 from anabranch.storage.addresses import Address, check_path
 from anabranch.storage.marks import require_marked
-from anabranch.storage.read_access import ReadAccess, ReadRights, require_watchable
+from anabranch.storage.read_access import ReadAccess, ReadRights, find_writer, require_watchable
 from anabranch.storage.tiers import PAGE_KEYS, Stat, Storage
 from anabranch.workflows.schedules.watch import matches
 
@@ -34,10 +34,12 @@ class Listing:
         """The next page; the last one has no end."""
         listed = list(islice(self._walk, PAGE_KEYS))
         named = [stat for stat in listed if _can_be_named(stat.key)]
+        # What jobs wrote is left out: the job of an output would make the next one.
+        delivered = [stat for stat in named if not find_writer(Address(self._look.folder.tier, stat.key))]
         if (at := _find_disorder([self._last, *(stat.key for stat in listed)])) is not None:
             message = f"the store lists {at[:200]!r} out of the order of its keys: what is missing can't be told"
             raise AnabranchError("storage.order", message)
-        fitting = [stat for stat in named if matches(self._look.pattern, stat.key.rpartition("/")[2])]
+        fitting = [stat for stat in delivered if matches(self._look.pattern, stat.key.rpartition("/")[2])]
         found = list(map(self._describe, self._access.select(self._look.folder.tier, fitting)))
         through = str(Address(self._look.folder.tier, named[-1].key)) if named else self._after
         page = LookPage(self._after, through if len(listed) == PAGE_KEYS else None, found)
