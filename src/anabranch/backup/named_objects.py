@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterable
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -14,9 +15,11 @@ __all__ = ["NamedObjects"]
 class NamedObjects:
     """Those that have not been copied as they are named."""
 
-    def __init__(self) -> None:
-        """In a file of its own, which SQLite removes at the end."""
-        self._rows = sqlite3.connect("", isolation_level=None)
+    def __init__(self, file: Path) -> None:
+        """In a file of its own, which is removed at the end."""
+        self._file = file
+        self._rows = sqlite3.connect(file, isolation_level=None)
+        self._rows.execute("pragma journal_mode = off")
         self._rows.execute(
             "create table named (area, key, size, sha256, primary key (area, key, size, sha256)) without rowid"
         )
@@ -27,6 +30,7 @@ class NamedObjects:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._rows.close()
+        self._file.unlink(missing_ok=True)  # on failure the whole folder is emptied
 
     def note(self, named: Iterable[NamedObject]) -> None:
         """Begin with these objects."""

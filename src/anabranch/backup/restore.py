@@ -85,9 +85,10 @@ def restore_backup(
             _require_empty(settings, storage, archive, manifest)
         with _open_database(settings, home) as url, hold_database(url) as held:
             require_locks(held, url, SCHEMAS, count_relations(url, archive.folder / DUMP, _major(held)))
-            _prepare_database(held, url, manifest)
+            make_roles(held, Files()["roles.sql"])
             if settings.database_url:
                 refuse_live_sessions(held)
+            _prepare_database(held, url, manifest)
             home.begin_restore(_mark_of(settings, manifest))
             progress("restoring objects")
             _restore_objects(storage, archive)
@@ -149,12 +150,11 @@ def _open_database(settings: Settings, home: Home) -> Iterator[str]:
 
 
 def _prepare_database(held: Connection[TupleRow], url: str, manifest: Manifest) -> None:
-    """See that the database can take the backup: its server, roles and extensions."""
+    """See that the database can take the backup: its server and extensions."""
     if (major := _major(held)) < manifest.postgres:
         raise Unavailable(
             "database.too_old", f"the backup is of PostgreSQL {manifest.postgres}, and the server is {major}"
         )
-    make_roles(held, Files()["roles.sql"])
     if not (catalog := migrate_catalog_held(held, url)).current and manifest.catalog:
         raise Unavailable("catalog.missing", f"there is no catalog here: {catalog.problem}", remedy=catalog.remedy)
 

@@ -22,6 +22,7 @@ from anabranch.storage.tiers import Stat, Tier
 
 __all__ = ["KEY_NAMES", "Written", "key_files", "write_backup"]
 
+NAMED = ".named"
 KEY_NAMES = ("signing-key.pem", "webhook-key")
 MAX_TRIES = 3
 MAX_LISTED = 20
@@ -49,7 +50,7 @@ def write_backup(
     existed = folder.exists()
     try:
         archive.make()
-        with hold_removals(url) as require_held, NamedObjects() as named:
+        with hold_removals(url) as require_held, NamedObjects(folder / NAMED) as named:
             return _write(archive, settings, url, without, named, progress, require_held)
     except BaseException:
         _empty(folder) if existed else shutil.rmtree(folder, ignore_errors=True)
