@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 from anabranch.adapters.postgres.connect import Role, connect_async
-from anabranch.adapters.postgres.database import Database, query_text
+from anabranch.adapters.postgres.database import Database
 from anabranch.adapters.postgres.schema.migrate import migrate
 from anabranch.adapters.postgres.store.vitals import PostgresVitals
 from anabranch.api.health.diagnosis import diagnose
@@ -685,7 +685,7 @@ async def test_a_job_says_which_queue_nobody_serves_and_which_handler_nobody_has
 
 
 async def test_a_queue_whose_tasks_wait_for_their_next_attempt_and_that_nobody_serves_shows(
-    engine: EngineHarness, database_url: str
+    engine: EngineHarness,
 ) -> None:
     """Its only worker died: no task of it is new."""
     far = await engine.store.open_session(SessionKind.WORKER, ["far"], 1, timedelta(seconds=60))
@@ -698,13 +698,14 @@ async def test_a_queue_whose_tasks_wait_for_their_next_attempt_and_that_nobody_s
     await signs.open()
     try:
         parts = {part.name: part for part in diagnose(await signs.read_vitals(), 0.0)}
+        gauges = await signs.gauges()
     finally:
         await signs.close()
     assert (parts["queue far"].status, parts["queue far"].detail) == (
         "degraded",
         "1 tasks are ready, 0 workers serve it",
     )
-    assert run_sql(database_url, query_text("gauges"))[0][6]["far"] == 0
+    assert gauges.served["far"] == 0
 
 
 async def test_trouble_that_lasts_shows_in_health(engine: EngineHarness, clock: Clock) -> None:
