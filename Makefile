@@ -1,7 +1,7 @@
 .DEFAULT_GOAL := help
 export NO_MKDOCS_2_WARNING := 1
 export PYTHONDONTWRITEBYTECODE := # else every process of the tests compiles each module again
-.PHONY: setup demo test proofs faults soak bench scaling validator generator deployment promtool lint check lock reference release docs clean help
+.PHONY: setup demo test proofs faults soak bench scaling validator generator deployment promtool pgbouncer lint check lock reference release docs clean help
 
 EXTRAS = $(shell .venv/bin/python -c \
 	'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"])')
@@ -47,6 +47,11 @@ deployment: setup ## Install what checks deploy/ in an environment of its own; t
 promtool: ## Unpack promtool of Debian's package of Prometheus; its tests are among the long proofs
 	@mkdir -p .cache/prometheus && cd .cache/prometheus && rm -f *.deb && \
 		apt-get download -qq prometheus && dpkg-deb -x prometheus_*.deb . && rm *.deb
+
+pgbouncer: ## Unpack PgBouncer of Debian's package, with the libraries that it needs; its tests are skipped without
+	@mkdir -p .cache/pgbouncer && cd .cache/pgbouncer && rm -f *.deb && \
+		apt-get download -qq pgbouncer $$(apt-cache depends pgbouncer | grep -oE 'lib(event|c-ares|cares)[^ ]*$$') && \
+		for package in *.deb; do dpkg-deb -x "$$package" .; done && rm *.deb
 
 proofs: setup ## Run the long proofs: faults on real processes, deep state machines; takes many minutes
 	.venv/bin/pytest -m slow --seeds 20 $(ARGS)

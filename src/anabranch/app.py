@@ -16,6 +16,8 @@ import structlog
 from anabranch.adapters.objects.tiers import Place, open_storage
 from anabranch.adapters.postgres.handler_connections import HANDLER_CONNECTIONS, HandlerConnections
 from anabranch.adapters.postgres.schema.support import require_supported
+from anabranch.adapters.postgres.server.url import Role, ServerUrl
+from anabranch.adapters.postgres.store.budget import require_room
 from anabranch.adapters.postgres.store.inspection import CONNECTIONS as INSPECTION
 from anabranch.adapters.postgres.store.objects.audited import PostgresRecords
 from anabranch.adapters.postgres.store.objects.marks import PostgresMarks
@@ -38,7 +40,14 @@ from anabranch.platform.notifications.deliverer import Deliverer, DeliveryOption
 from anabranch.platform.notifications.webhooks import Webhooks
 from anabranch.plugins.vector.user_tables.open import open_geo_library
 from anabranch.sealing import Sealer
-from anabranch.settings import Settings, forget, forget_telemetry_headers, name_telemetry, plugin_settings
+from anabranch.settings import (
+    DATABASE_SETTINGS,
+    Settings,
+    forget,
+    forget_telemetry_headers,
+    name_telemetry,
+    plugin_settings,
+)
 from anabranch.storage.audit import PurgedObjects
 from anabranch.storage.large_results import Results
 from anabranch.storage.locations import AREAS
@@ -71,19 +80,36 @@ STOP_GRACE = timedelta(seconds=30)
 HEARTBEAT_CONNECTIONS = 1
 STORE_CONNECTIONS = 2
 DUTY_CONNECTIONS = 1  # the orchestrator sweeps and purges beside its other work
-DELIVERY_CONNECTIONS = 3  # two of them are for the doorbell
+DELIVERY_CONNECTIONS = 1
+DOORBELL_CONNECTIONS = 2
 READ_CONNECTIONS = 4
 VITALS_CONNECTIONS = 1
 CATALOG_CONNECTIONS = 3
 FEATURES_CONNECTIONS = 3
 
 
-def connections_needed(workers: int) -> int:
-    """How many connections an API, an orchestrator and this many workers take at most (E19)."""
-    session = STORE_CONNECTIONS + HEARTBEAT_CONNECTIONS
-    served = CATALOG_CONNECTIONS + FEATURES_CONNECTIONS
-    api = session + READ_CONNECTIONS + VITALS_CONNECTIONS + served + INSPECTION + PUBLISHING
-    return api + session + DUTY_CONNECTIONS + DELIVERY_CONNECTIONS + (session + HANDLER_CONNECTIONS) * workers
+def connections_of(kind: SessionKind, url: str = "") -> int:
+    """How many connections of the server a process takes at most, beside those that it has through a pooler (E19)."""
+    server = ServerUrl.of(url)
+
+    def own(role: Role, connections: int) -> int:
+        return 0 if server.choose(role, session=False).pooled else connections
+
+    session = HEARTBEAT_CONNECTIONS + own(Role.APP, STORE_CONNECTIONS)
+    match kind:
+        case SessionKind.WORKER:
+            return session + own(Role.HANDLER, HANDLER_CONNECTIONS)
+        case SessionKind.ORCHESTRATOR:
+            return session + DUTY_CONNECTIONS + DOORBELL_CONNECTIONS + own(Role.APP, DELIVERY_CONNECTIONS)
+        case SessionKind.API:
+            reads = own(Role.READER, READ_CONNECTIONS + CATALOG_CONNECTIONS + FEATURES_CONNECTIONS)
+            return session + reads + own(Role.APP, VITALS_CONNECTIONS) + INSPECTION + PUBLISHING
+
+
+def connections_needed(workers: int, url: str = "") -> int:
+    """How many an API, an orchestrator and this many workers take at most."""
+    of = partial(connections_of, url=url)
+    return of(SessionKind.API) + of(SessionKind.ORCHESTRATOR) + workers * of(SessionKind.WORKER)
 
 
 def load_registry(settings: Settings) -> Registry:
@@ -107,14 +133,17 @@ def open_marks(settings: Settings, database_url: str) -> tuple[Storage, dict[str
     return open_tiers(settings), {area: getattr(settings.storage, area) for area in AREAS}, PostgresMarks(database_url)
 
 
-def join(settings: Settings, database_url: str) -> bool:
+def join(settings: Settings, database_url: str, kind: SessionKind | None = None) -> bool:
     """See that this process can use the database, and uses the storage of its other processes: else it must not run.
 
-    False while the storage or the database does not answer, which may do so later; all else is raised.
+    False while the storage or the database does not answer, or has no connections left for one more worker, which may
+    change; all else is raised.
     """
     try:
         require_supported(database_url)
         join_storage(*open_marks(settings, database_url))
+        if kind:
+            require_room(database_url, connections_of(kind, database_url), waits=kind is SessionKind.WORKER)
     except AnabranchError as error:
         reason = {"code": error.code, "reason": error.message, "remedy": error.remedy}
         if isinstance(error, Denied) or not isinstance(error, Unavailable | Refused):
@@ -125,17 +154,19 @@ def join(settings: Settings, database_url: str) -> bool:
     return True
 
 
-async def _join_patiently(settings: Settings, database_url: str) -> None:
+async def _join_patiently(settings: Settings, database_url: str, kind: SessionKind | None = None) -> None:
     """The same, retried until they answer."""
-    while not await asyncio.to_thread(join, settings, database_url):  # noqa: ASYNC110  # nobody would ring
+    while not await asyncio.to_thread(join, settings, database_url, kind):  # noqa: ASYNC110  # nobody would ring
         await asyncio.sleep(1)
 
 
 @asynccontextmanager
-async def joined(settings: Settings, database_url: str, on_refused: Callable[[], None]) -> AsyncIterator[None]:
+async def joined(
+    settings: Settings, database_url: str, kind: SessionKind, on_refused: Callable[[], None]
+) -> AsyncIterator[None]:
     """The same for what must run while the storage does not answer: `on_refused` is called if it turns out later."""
     watching: asyncio.Task[None] | None = None
-    if not await asyncio.to_thread(join, settings, database_url):
+    if not await asyncio.to_thread(join, settings, database_url, kind):
         watching = asyncio.create_task(_join_patiently(settings, database_url))
         watching.add_done_callback(lambda task: None if task.cancelled() or not task.exception() else on_refused())
     try:
@@ -223,11 +254,20 @@ def run_orchestrator(settings: Settings, database_url: str) -> None:
 
 
 def open_store(
-    settings: Settings, database_url: str, name: str, *, connections: int = STORE_CONNECTIONS, checked: bool = False
+    settings: Settings,
+    database_url: str,
+    name: str,
+    kind: SessionKind | None = None,
+    *,
+    connections: int = STORE_CONNECTIONS,
+    checked: bool = False,
 ) -> PostgresStore:
     """The engine's store under a name that the database shows; nothing is opened yet."""
     stack = settings.stack_id or ""
-    return PostgresStore(database_url, name=name, stack=stack, connections=connections, checked=checked)
+    declared = connections_of(kind, database_url) if kind else 0
+    return PostgresStore(
+        database_url, name=name, stack=stack, connections=connections, checked=checked, declared=declared
+    )
 
 
 def _clear_storage(resources: HandlerResources) -> None:
@@ -240,9 +280,9 @@ async def _run_worker(settings: Settings, database_url: str, longest_idle: timed
     tracer = open_tracer("worker")
     registry = load_registry(settings)
     # Handlers are others' code, and what they print is kept (S5): what they may use of these, they have by resources.
-    forget("database_url", "api_key", "storage", "storage__options")
+    forget(*DATABASE_SETTINGS, "api_key", "storage", "storage__options")
     forget_telemetry_headers()
-    await _join_patiently(settings, database_url)
+    await _join_patiently(settings, database_url, SessionKind.WORKER)
     clear_scratch(settings.home / "scratch")
     scratch = make_scratch(settings.home / "scratch")
     resources = handler_resources(settings, database_url, scratch)
@@ -250,7 +290,7 @@ async def _run_worker(settings: Settings, database_url: str, longest_idle: timed
     memory = settings.child_memory_mb * 2**20
     children = HandlerProcesses(settings.slots, settings.plugins, memory=memory, resources=resources)
     await children.warm()
-    store = open_store(settings, database_url, "anabranch worker")
+    store = open_store(settings, database_url, "anabranch worker", SessionKind.WORKER)
     queues = registry.serve(settings.queues)
     options = WorkerOptions(queues, settings.slots, STOP_GRACE, scratch, longest_idle)
     worker = Worker(store, registry, children, open_results(settings), options, tracer)
@@ -270,14 +310,15 @@ async def _run_orchestrator(settings: Settings, database_url: str) -> None:
         settings,
         database_url,
         "anabranch orchestrator",
-        connections=STORE_CONNECTIONS + DUTY_CONNECTIONS + DELIVERY_CONNECTIONS - 2,
+        SessionKind.ORCHESTRATOR,
+        connections=STORE_CONNECTIONS + DUTY_CONNECTIONS + DELIVERY_CONNECTIONS,
     )
     tracer = open_tracer("orchestrator")
     purging = purge(settings, database_url, store, retention_periods(settings).jobs)
     duties = [deliverer(settings, store, tracer).run]
     part = Orchestrator(store, open_results(settings), purging, open_tiers(settings), duties=duties)
     try:
-        async with joined(settings, database_url, _give_up):
+        async with joined(settings, database_url, SessionKind.ORCHESTRATOR, _give_up):
             await _serve(store, part, settings, kind=SessionKind.ORCHESTRATOR)
     finally:
         tracer.close()

@@ -52,7 +52,7 @@ class Gateway:
             database_url, self._results, name="anabranch api reads", connections=READ_CONNECTIONS
         )
         self.vitals = PostgresVitals(database_url, name="anabranch api vitals")
-        self._store = open_store(settings, database_url, "anabranch api", checked=True)
+        self._store = open_store(settings, database_url, "anabranch api", SessionKind.API, checked=True)
         self.controls = Controls(self._store, self.reads, self._session_id, self._start, self._later)
         self.publishing = ItemActions(
             database_url, self._store, self.reads, self.storage, timedelta(days=settings.restore_window_days)
@@ -87,7 +87,7 @@ class Gateway:
     async def _keep_session(self) -> None:
         lease = timedelta(seconds=self.settings.lease_seconds)
         try:
-            async with joined(self.settings, self._url, self._on_refused):
+            async with joined(self.settings, self._url, SessionKind.API, self._on_refused):
                 await keep_session(self._store, self, self._stop, kind=SessionKind.API, lease=lease)
         except (Conflict, Denied) as error:  # it was logged
             self._refusal = error

@@ -34,6 +34,7 @@ from anabranch.storage.locations import StorageLocations
 from anabranch.workflows.mistakes import reword
 
 __all__ = [
+    "DATABASE_SETTINGS",
     "ForwardingHeaders",
     "Origin",
     "Settings",
@@ -48,6 +49,12 @@ __all__ = [
 
 PREFIX = "ANABRANCH_"
 ForwardingHeaders = Literal["x-forwarded", "forwarded"]
+# How to connect to the database: secrets, or the way to them.
+DATABASE_SETTINGS = (
+    "database_url",
+    *(f"database_{way}_url" for way in ("direct", "owner", "reader", "handler")),
+    *(f"database_password_{source}" for source in ("file", "command", "seconds")),
+)
 
 
 def _default_home() -> Path:
@@ -72,6 +79,34 @@ class Settings(BaseSettings):
     config: Path | None = Field(None, description="The TOML file; by default `anabranch.toml` in the home.")
     database_url: SecretStr | None = Field(
         None, description="The PostgreSQL to use; by default a private cluster in the home."
+    )
+    database_direct_url: SecretStr | None = Field(
+        None,
+        description="The same database past a pooler in transaction mode, for what needs a session of its own; "
+        "by default `database_url`, without a pooler.",
+    )
+    database_owner_url: SecretStr | None = Field(
+        None,
+        description="The same database as the login that owns the schemas, for migrations and the commands `db`; "
+        "by default `database_direct_url`.",
+    )
+    database_reader_url: SecretStr | None = Field(
+        None, description="The same database as a login that only reads; by default `database_url`."
+    )
+    database_handler_url: SecretStr | None = Field(
+        None, description="The same database as the login that handlers get; by default `database_url`."
+    )
+    database_password_file: Path | None = Field(
+        None,
+        description="The file with the password of the database's logins, or a folder with a file for each of them; "
+        "it is read for each connection whose URL has no password.",
+    )
+    database_password_command: SecretStr | None = Field(
+        None,
+        description="The command that prints the password or token of the login `PGUSER`, for URLs without a password.",
+    )
+    database_password_seconds: float = Field(
+        300, gt=0, description="How long what the command printed is used; one that is refused is asked for again."
     )
     signing_key: Path | None = Field(
         None, description="The file of the key that signs manifests; by default `signing-key.pem` in the home."
@@ -252,6 +287,15 @@ class Settings(BaseSettings):
             except ValueError:
                 raise ValueError(f"{network!r} is neither an address nor a network, like 10.0.0.0/8") from None
         return given
+
+    @field_validator(*DATABASE_SETTINGS[1:-1], mode="after")
+    @classmethod
+    def _check_server(cls, value: Any, info: ValidationInfo) -> Any:  # a secret or a path
+        if value is not None and info.data.get("database_url", "wrong") is None:
+            raise ValueError("it is for a server of yours, which ANABRANCH_DATABASE_URL must name")
+        if info.field_name == "database_password_command" and value and info.data.get("database_password_file"):
+            raise ValueError("give ANABRANCH_DATABASE_PASSWORD_FILE or this, not both")
+        return value
 
     @field_validator("home", mode="after")
     @classmethod

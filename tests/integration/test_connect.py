@@ -7,8 +7,6 @@ import pytest
 
 from anabranch.adapters.postgres.connect import Role, connect, connect_async, conninfo, layers_conninfo, mask
 from anabranch.adapters.postgres.database import Database
-from anabranch.adapters.postgres.store.budget import check_budget
-from anabranch.app import connections_needed
 from anabranch.errors import AnabranchError, InputError, Unavailable
 
 SETTINGS = ("role", "statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout")
@@ -133,16 +131,3 @@ async def test_o4_connections_outlive_a_schema_that_becomes_another(database_url
             assert await database.query("limits") == []
     finally:
         await database.close()
-
-
-def test_e19_a_stack_takes_at_most_half_of_the_servers_connections(database_url: str) -> None:
-    with psycopg.connect(database_url) as connection:
-        row = connection.execute("show max_connections").fetchone()
-    assert row
-    check_budget(database_url, int(row[0]) // 2)
-    with pytest.raises(InputError, match="more than half"):
-        check_budget(database_url, int(row[0]) // 2 + 1)
-
-
-def test_e19_every_worker_counts() -> None:
-    assert connections_needed(2) - connections_needed(1) == 8

@@ -244,7 +244,7 @@ async def test_e7_a_cancelled_job_dispatches_nothing_and_its_running_tasks_are_t
 
 
 async def test_e12_a_wait_ends_with_the_doorbell_or_when_it_is_woken(engine: EngineHarness) -> None:
-    with closing(engine.store.pulse()) as pulse:
+    with closing(engine.store.pulse(["default"])) as pulse:
         await engine.store.ring(["default"])
         assert await asyncio.to_thread(pulse.wait, timedelta(hours=1)) is True
         waiting = asyncio.create_task(asyncio.to_thread(pulse.wait, timedelta(hours=1)))

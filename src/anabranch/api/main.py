@@ -10,6 +10,7 @@ from fastapi import APIRouter, FastAPI
 from starlette.routing import Match
 
 from anabranch.access import asks_for_keys
+from anabranch.adapters.postgres.server.url import configured_url
 from anabranch.api.answers.compression import Compression
 from anabranch.api.answers.errors import add_handlers
 from anabranch.api.answers.head import HeadByGet
@@ -186,13 +187,13 @@ def app_from_environment() -> FastAPI:
     settings = load_settings()
     _take_logs(settings)
     limit_memory(settings.api_memory_mb)
-    if settings.database_url is None:
+    url = configured_url(settings)
+    if url is None:
         raise InputError(
             "settings.invalid",
             "the API needs ANABRANCH_DATABASE_URL",
             remedy="Set it, or run `anabranch up`, which sets it for the API it starts.",
         )
-    url = settings.database_url.get_secret_value()
     return create_app(settings, url, on_refused=lambda: os._exit(os.EX_CONFIG), tracer=open_tracer("api"))
 
 

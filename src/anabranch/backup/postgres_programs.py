@@ -12,6 +12,8 @@ from typing import IO
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from anabranch.adapters.postgres.connect import LOCKS_SETTING, mask, too_many_locks, without_secrets
+from anabranch.adapters.postgres.server.connection import add_password
+from anabranch.adapters.postgres.server.url import Role, ServerUrl
 from anabranch.embedded.binaries import find_clients
 from anabranch.errors import Unavailable
 
@@ -101,13 +103,15 @@ def _pipe(stream: IO[bytes] | None) -> IO[bytes]:
 def _start(
     command: list[str], url: str, said: IO[bytes], *, stdin: int = subprocess.DEVNULL, stdout: int = subprocess.DEVNULL
 ) -> "subprocess.Popen[bytes]":
-    password = str(conninfo_to_dict(url).get("password", ""))
+    login = ServerUrl.of(url).choose(Role.OWNER)
+    password = str(conninfo_to_dict(add_password(login, login)).get("password", ""))
     return subprocess.Popen(command, stdin=stdin, stdout=stdout, stderr=said, env=_environment(password))
 
 
 def _target(url: str) -> list[str]:
     """The database as options, without its password, which all users of the machine could see."""
-    given = {name: value for name, value in conninfo_to_dict(url).items() if name != "password"}
+    login = ServerUrl.of(url).choose(Role.OWNER)
+    given = {name: value for name, value in conninfo_to_dict(login).items() if name != "password"}
     return [f"--dbname={make_conninfo('', **given)}", "--no-password"]
 
 

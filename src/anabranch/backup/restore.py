@@ -24,6 +24,7 @@ from anabranch.adapters.postgres.schema.live_sessions import refuse_live_session
 from anabranch.adapters.postgres.schema.migrate import connected, migrate_held
 from anabranch.adapters.postgres.schema.pgstac import migrate_catalog_held
 from anabranch.adapters.postgres.schema.roles import make_roles
+from anabranch.adapters.postgres.server.url import configured_url
 from anabranch.app import open_tiers
 from anabranch.backup.archive import DUMP, KEYS, OBJECTS, Archive
 from anabranch.backup.manifest import Manifest, damaged, read_manifest
@@ -85,7 +86,7 @@ def restore_backup(
             _require_empty(settings, storage, archive, manifest)
         with _open_database(settings, home) as url, hold_database(url) as held:
             require_locks(held, url, SCHEMAS, count_relations(url, archive.folder / DUMP, _major(held)))
-            make_roles(held, Files()["roles.sql"])
+            make_roles(held, Files()["roles.sql"], url)
             if settings.database_url:
                 refuse_live_sessions(held)
             _prepare_database(held, url, manifest)
@@ -103,8 +104,7 @@ def restore_backup(
 def _mark_of(settings: Settings, manifest: Manifest) -> str:
     """What is restored, and into what: where any of it differs, an interrupted restore is not this one."""
     database: list[Json] = []
-    if settings.database_url:
-        url = settings.database_url.get_secret_value()
+    if url := configured_url(settings):
         with connected(url) as connection:
             database = [mask(url), *identify_database(connection)]
     areas: JsonObject = {area: getattr(settings.storage, area) for area in AREAS}
@@ -115,8 +115,8 @@ def _mark_of(settings: Settings, manifest: Manifest) -> str:
 
 
 def _require_empty(settings: Settings, storage: Storage, archive: Archive, manifest: Manifest) -> None:
-    if settings.database_url:
-        with connected(settings.database_url.get_secret_value()) as connection:
+    if url := configured_url(settings):
+        with connected(url) as connection:
             if found := find_schemas(connection, SCHEMAS):
                 raise _not_empty(f"database {connection.info.dbname} has a schema {found[0]}")
     elif Cluster(Home(settings.home)).exists:
@@ -132,8 +132,8 @@ def _require_empty(settings: Settings, storage: Storage, archive: Archive, manif
 @contextmanager
 def _open_database(settings: Settings, home: Home) -> Iterator[str]:
     """The database to restore into: the configured one, or that of the home's own server, which runs meanwhile."""
-    if settings.database_url:
-        yield settings.database_url.get_secret_value()
+    if url := configured_url(settings):
+        yield url
         return
     cluster = Cluster(home)
     existed = cluster.exists

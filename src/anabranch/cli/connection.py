@@ -50,8 +50,10 @@ def is_ready(stack: Stack) -> bool:
 
 def database_url(settings: "Settings") -> str:
     """The URL of the configured database, otherwise of the running stack's."""
-    if settings.database_url:
-        return settings.database_url.get_secret_value()
+    from anabranch.adapters.postgres.server.url import configured_url
+
+    if configured := configured_url(settings):
+        return configured
     home = Home(settings.home)
     if url := find_stack(home).database_url:
         return url

@@ -223,6 +223,7 @@ class Session:
     troubled_at: datetime | None
     handlers: list[str] | None
     schema_release: int | None
+    connections: int | None
 
 
 class TaskKey(NamedTuple):

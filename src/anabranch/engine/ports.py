@@ -1,6 +1,6 @@
 """All that the engine asks of the world."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -358,8 +358,8 @@ class HeartbeatConnection(Protocol):
 class Store(JobStore, TaskQueue, Protocol):
     """Both, in one place."""
 
-    def pulse(self) -> HeartbeatConnection:
-        """A new connection for beats and doorbells."""
+    def pulse(self, queues: Collection[str] = ()) -> HeartbeatConnection:
+        """A new connection for beats, and for the doorbells of queues."""
 
     def retention(self) -> RetentionStore:
         """The store of retention."""

@@ -1,19 +1,19 @@
 """Connections to PostgreSQL in one of our roles; an error never shows the password (S5)."""
 
-import re
 from collections.abc import Mapping
-from enum import Enum
 
 import psycopg
 from psycopg import AsyncConnection, Connection
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.conninfo import make_conninfo
 from psycopg.rows import TupleRow
 
-from anabranch.errors import InputError, Unavailable
+from anabranch.adapters.postgres.server.connection import AsyncServerConnection, ServerConnection
+from anabranch.adapters.postgres.server.url import Role, ServerUrl, parse_url
+from anabranch.errors import Unavailable
 
 __all__ = [
     "LOCKS_SETTING", "Role", "breaks_connection", "connect", "connect_async", "conninfo", "held_off", "layers_conninfo",
-    "mask", "too_many_locks", "unreachable", "without_secrets",
+    "mask", "settings_of", "too_many_locks", "unreachable", "without_secrets",
 ]  # fmt: skip
 
 CONNECT_TIMEOUT_SECONDS = "10"
@@ -21,18 +21,6 @@ CONNECT_TIMEOUT_SECONDS = "10"
 
 # A peer that vanished without a word is noticed in less than a lease.
 KEEPALIVE = {"keepalives_idle": "5", "keepalives_interval": "5", "keepalives_count": "3", "tcp_user_timeout": "20000"}
-
-
-class Role(Enum):
-    """Whom a connection acts as; the login user is a member of all."""
-
-    OWNER = "anabranch_owner"
-    APP = "anabranch_app"
-    READER = "anabranch_reader"
-    HANDLER = "anabranch_handler"
-    GEO = "anabranch_geo"
-    FEATURES = "anabranch_features"
-    SCALER = "anabranch_scaler"
 
 
 # No connection, none left, an end, a server that only reads.
@@ -78,55 +66,74 @@ SETTINGS: Mapping[Role, Mapping[str, str]] = {
 }
 
 
-def conninfo(url: str, role: Role | None, name: str, *, writes: bool = False) -> str:
+def conninfo(
+    url: str, role: Role | None, name: str, *, writes: bool = False, settings: Mapping[str, str] | None = None
+) -> str:
     """How to connect in a role, for psycopg and its pools; without a role, as the login user with the owner's settings.
 
-    Settings in the URL's own `options` are kept and stand above ours; the role is always ours.
+    Settings in the URL's own `options` are kept and stand above ours; the role is always ours. Through a pooler no
+    option can be given: each transaction applies its settings itself.
     """
-    given = _parse(url)
-    settings = {"timezone": "UTC", **SETTINGS[role or Role.OWNER]}
-    options = [*(_option(*setting) for setting in settings.items()), given.get("options", "")]
-    if role:
-        options.append(_option("role", role.value))
-    ours = {"options": " ".join(filter(None, options)), "application_name": name, "client_encoding": "UTF8"}
+    given = parse_url(url)
+    ours = {"application_name": name, "client_encoding": "UTF8"}
+    if not ServerUrl.of(url).pooled:
+        wanted = settings_of(role) if settings is None else settings
+        options = [*(_option(*one) for one in wanted.items()), given.get("options", "")]
+        ours["options"] = " ".join(filter(None, [*options, *([_option("role", role.value)] if role else [])]))
     if writes or role in WRITERS:  # after a failover the old server still answers, and only reads
         ours["target_session_attrs"] = "read-write"
+    elif "," in given.get("host", "") + given.get("hostaddr", ""):  # what was written a moment ago is on no standby yet
+        given.setdefault("target_session_attrs", "primary")
     return make_conninfo("", **{"connect_timeout": CONNECT_TIMEOUT_SECONDS, **KEEPALIVE, **given, **ours})
+
+
+def settings_of(role: Role | None) -> dict[str, str]:
+    """The settings of a role's transactions, and itself; without a role, those of the owner."""
+    return {"timezone": "UTC", **SETTINGS[role or Role.OWNER], **({"role": role.value} if role else {})}
 
 
 def layers_conninfo(url: str) -> str:
     """How a person's tools connect to read the published layers, and nothing else."""
-    given = _parse(url)
+    login = ServerUrl.of(url).choose(Role.FEATURES, session=False)
+    given = parse_url(ServerUrl.of(url).choose(Role.FEATURES) if login.pooled else login)
     settings = {"role": Role.FEATURES.value, "default_transaction_read_only": "on", "search_path": "geo,public"}
     options = [*(_option(*setting) for setting in settings.items()), given.get("options", "")]
     return make_conninfo("", **{**given, "options": " ".join(filter(None, options))})
 
 
 def connect(
-    url: str, role: Role | None, *, name: str = "anabranch", autocommit: bool = True, writes: bool = False
+    url: str,
+    role: Role | None,
+    *,
+    name: str = "anabranch",
+    autocommit: bool = True,
+    writes: bool = False,
+    session: bool = True,
 ) -> Connection[TupleRow]:
-    """An open connection in a role."""
-    text = conninfo(url, role, name, writes=writes)
+    """An open connection in a role; without `session`, each of its transactions may have another."""
+    login = ServerUrl.of(url).choose(role, session=session)
+    text = conninfo(login, role, name, writes=writes)
     try:
-        return psycopg.connect(text, autocommit=autocommit)
+        return ServerConnection.open(login, text, settings_of(role), autocommit=autocommit)
     except psycopg.OperationalError as error:
-        raise unreachable(url, error) from None
+        raise unreachable(login, error) from None
 
 
 async def connect_async(
-    url: str, role: Role | None, *, name: str = "anabranch", autocommit: bool = True
+    url: str, role: Role | None, *, name: str = "anabranch", autocommit: bool = True, session: bool = True
 ) -> AsyncConnection[TupleRow]:
-    """An open connection in a role, for asyncio."""
-    text = conninfo(url, role, name)
+    """The same for asyncio."""
+    login = ServerUrl.of(url).choose(role, session=session)
+    text = conninfo(login, role, name)
     try:
-        return await AsyncConnection.connect(text, autocommit=autocommit)
+        return await AsyncServerConnection.connect(text, login=login, settings=settings_of(role), autocommit=autocommit)
     except psycopg.OperationalError as error:
-        raise unreachable(url, error) from None
+        raise unreachable(login, error) from None
 
 
 def mask(url: str) -> str:
     """Which database a URL names, as it may be shown."""
-    given = _parse(url)
+    given = parse_url(url)
     where = given.get("hostaddr") or given.get("host") or "the default socket"
     port = f":{given['port']}" if "port" in given else ""
     return f"{given.get('user', '')}@{where}{port}/{given.get('dbname', '')}"
@@ -155,6 +162,12 @@ def unreachable(url: str, error: psycopg.Error) -> Unavailable:
             "database.not_migrated",
             f"the database {mask(url)} does not have the schema of this release: {reason}",
             remedy="Run `anabranch db migrate`; while an upgrade is under way, wait for its end.",
+        )
+    if "unsupported startup parameter" in reason:
+        return Unavailable(
+            "database.unreachable",
+            f"PostgreSQL can't be used at {mask(url)}, where a pooler is: {reason}",
+            remedy="Set ANABRANCH_DATABASE_DIRECT_URL to the server behind it.",
         )
     if error.sqlstate is None or error.sqlstate.startswith(NO_CONNECTION):
         return Unavailable(
@@ -188,27 +201,12 @@ def held_off(database: str) -> Unavailable:
     )
 
 
-def _parse(url: str) -> dict[str, str]:
-    try:
-        given = {name: str(value) for name, value in conninfo_to_dict(url).items()}
-    except psycopg.ProgrammingError:
-        given = {}
-    # A password that isn't encoded spills into the host, the port or the database name, and from there into errors.
-    authority, _, path = url.partition("://")[2].partition("?")[0].partition("/")
-    spilled = authority.count("@") > 1 or "@" in path or "@" in given.get("host", "")
-    if spilled or not given or not re.fullmatch(r"[0-9,]*", given.get("port", "")):
-        raise InputError(
-            "database.url_invalid",
-            "the database URL can't be read",
-            remedy="Write postgresql://user:password@host:port/name, and encode @ : / ? # % in the password (%40).",
-        ) from None
-    return given
-
-
 def without_secrets(url: str, text: str) -> str:
     """A server's message without secrets."""
-    given = _parse(url)
-    secrets = sorted({given.get("password", ""), given.get("sslpassword", "")} - {""}, key=len, reverse=True)
+    given = parse_url(url)
+    passwords = ServerUrl.of(url).passwords
+    known = {given.get("password", ""), given.get("sslpassword", ""), *(passwords.known() if passwords else ())}
+    secrets = sorted(known - {""}, key=len, reverse=True)
     for secret in secrets:
         text = text.replace(secret, "***")
     return text

@@ -15,8 +15,10 @@ from psycopg import AsyncConnection
 from psycopg.rows import DictRow, dict_row
 from psycopg_pool import AsyncConnectionPool
 
-from anabranch.adapters.postgres.connect import Role, breaks_connection, conninfo, unreachable
+from anabranch.adapters.postgres.connect import breaks_connection, conninfo, settings_of, unreachable
 from anabranch.adapters.postgres.schema.files import FUNCTIONS, read_function, read_queries
+from anabranch.adapters.postgres.server.connection import AsyncServerConnection
+from anabranch.adapters.postgres.server.url import Role, ServerUrl
 from anabranch.engine.model import SessionId
 from anabranch.engine.ports import Refused, SessionGone
 from anabranch.errors import Conflict, Unavailable
@@ -47,19 +49,39 @@ class Outdated(psycopg.OperationalError):
 class Database:
     """A small pool of connections in one role. No connection is held between calls (E19)."""
 
-    def __init__(self, url: str, role: Role | None, *, name: str, size: int, checked: bool) -> None:
-        """Nothing is opened yet; a `checked` connection is tried before it is lent, which costs a round trip."""
+    def __init__(
+        self,
+        url: str,
+        role: Role | None,
+        *,
+        name: str,
+        size: int,
+        checked: bool,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
+        """Nothing is opened yet; a `checked` connection is tried before it is lent, which costs a round trip.
+
+        Without a role it acts as the login user; `settings` replace those of the role.
+        """
         self.url = url
+        self._login = ServerUrl.of(url).choose(role, session=False)
+        settings = settings_of(role) if settings is None else settings
         self._renewing: asyncio.Task[None] | None = None
-        self._pool: AsyncConnectionPool[AsyncConnection[DictRow]] = AsyncConnectionPool(
-            conninfo(url, role, name),
+        self._pool: AsyncConnectionPool[AsyncServerConnection[DictRow]] = AsyncConnectionPool(
+            conninfo(self._login, role, name, settings=settings),
+            connection_class=AsyncServerConnection[DictRow],
             min_size=1,
             max_size=size,
             open=False,
             timeout=10,
             reconnect_timeout=5,
             check=AsyncConnectionPool.check_connection if checked else None,
-            kwargs={"autocommit": True, "row_factory": dict_row},
+            kwargs={
+                "login": self._login,
+                "settings": settings,
+                "autocommit": not self._login.pooled,
+                "row_factory": dict_row,
+            },
         )
 
     async def open(self) -> None:
@@ -109,7 +131,7 @@ class Database:
     @asynccontextmanager
     async def _connection(self) -> AsyncIterator[AsyncConnection[DictRow]]:
         cancels = _count_cancels()
-        with translate(self.url):
+        with translate(self._login):
             try:
                 async with self._pool.connection() as connection:
                     _end_if_cancelled(cancels)
@@ -150,6 +172,7 @@ async def _ask(
             cursor = await connection.execute(text.encode(), parameters)
         except psycopg.errors.DeadlockDetected:  # nothing of it was done, and the other transaction goes on
             log.warning("database.deadlock", statement=text)
+            await connection.rollback()
             cursor = await connection.execute(text.encode(), parameters)
     except psycopg.errors.FeatureNotSupported as error:
         if error.diag.source_function != STALE_PLAN:

@@ -10,6 +10,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
+from anabranch.adapters.postgres.server.url import ServerUrl
 from anabranch.storage.read_access import ReadRights
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class HandlerConnections:
 
     def __init__(self, url: str, folder: Path) -> None:
         """On this database; a folder of the worker's own holds the locks."""
-        self._url = url
+        self._url = ServerUrl.of(url).for_handlers()
         self._folder = folder
         self._kept: list[IdleConnection] = []
         self._threads = Lock()
@@ -117,7 +118,9 @@ class HandlerConnections:
 
         from anabranch.adapters.postgres.connect import Role, breaks_connection, connect, unreachable
 
-        connection = self._take_kept(role) or connect(self._url, Role[role], name="anabranch handler", autocommit=False)
+        connection = self._take_kept(role) or connect(
+            self._url, Role[role], name="anabranch handler", autocommit=False, session=False
+        )
         connection.prepare_threshold = None  # statements that were prepared are discarded after each burst
         try:
             yield connection
@@ -143,7 +146,7 @@ class HandlerConnections:
 
         self._folder.mkdir(parents=True, exist_ok=True)
         with await asyncio.to_thread(self._take_turn):
-            opened = await connect_async(self._url, Role.GEO, name="anabranch handler", autocommit=False)
+            opened = await connect_async(self._url, Role.GEO, name="anabranch handler", autocommit=False, session=False)
             try:
                 async with opened:
                     yield opened
@@ -172,7 +175,7 @@ class HandlerConnections:
         """Leave it open for a while, if few others are, with nothing in it of the task that had it."""
         import psycopg
 
-        lock = self._lock("kept", IDLE_CONNECTIONS)
+        lock = None if self._url.pooled else self._lock("kept", IDLE_CONNECTIONS)  # the pooler keeps the sessions
         if lock is None:
             connection.close()
             return

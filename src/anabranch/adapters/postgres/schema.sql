@@ -456,7 +456,8 @@ create table app.sessions (
     trouble text,
     troubled_at timestamptz,
     handlers text[],
-    schema_release integer
+    schema_release integer,
+    connections integer
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 
 create index sessions_live on app.sessions (id) where dead_at is null;

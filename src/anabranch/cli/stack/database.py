@@ -8,6 +8,7 @@ from anabranch.adapters.postgres.schema.migrate import migrate
 from anabranch.adapters.postgres.schema.pgstac import migrate_catalog
 from anabranch.adapters.postgres.store.budget import check_budget
 from anabranch.adapters.postgres.store.store import PostgresStore
+from anabranch.app import connections_needed
 from anabranch.embedded.home import Home
 from anabranch.errors import AnabranchError
 
@@ -19,9 +20,9 @@ log = structlog.get_logger()
 class StackDatabase:
     """Prepares the stack's database, and ends the sessions of dead processes in it."""
 
-    def __init__(self, home: Home, connections: int) -> None:
+    def __init__(self, home: Home, workers: int) -> None:
         self._home = home
-        self._connections = connections
+        self._workers = workers
         self._url = ""
 
     def prepare(self, url: str) -> None:
@@ -30,8 +31,8 @@ class StackDatabase:
         migrate(url)
         if not (catalog := migrate_catalog(url)).current:
             log.warning("catalog.missing", reason=catalog.problem, remedy=catalog.remedy)
-        check_budget(url, self._connections)
         asyncio.run(self._end_sessions(str(self._home.stack_id)))  # no process of an earlier stack is alive
+        check_budget(url, connections_needed(self._workers, url))
 
     def end_session(self, role: str, pid: int) -> None:
         """Return a dead process's tasks at once; if that fails, they return when its lease expires."""

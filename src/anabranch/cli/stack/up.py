@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 
 from anabranch.access import asks_for_keys
-from anabranch.app import connections_needed, join
+from anabranch.adapters.postgres.server.url import configured_url
+from anabranch.app import join
 from anabranch.cli.connection import is_ready
 from anabranch.cli.setup import prepare, warn_of_unknown
 from anabranch.cli.stack.database import StackDatabase
@@ -53,7 +54,7 @@ def up(
 def _supervise(settings: Settings, log_to_files: bool, json: bool, *, reload: bool) -> None:
     home_key = HomeKey(Home(settings.home), needed=asks_for_keys(settings.auth, settings.host))
     forget("api_key")  # only commands need it, no process of the stack (S5)
-    home, database = Home(settings.home), StackDatabase(Home(settings.home), connections_needed(settings.workers))
+    home, database = Home(settings.home), StackDatabase(Home(settings.home), settings.workers)
     children = [
         ChildSpec("api", own_command("api"), {"ANABRANCH_HOST": settings.host}, listens=True),
         ChildSpec("orchestrator", own_command("orchestrator")),
@@ -76,7 +77,7 @@ def _supervise(settings: Settings, log_to_files: bool, json: bool, *, reload: bo
 
     Supervisor(
         home,
-        settings.database_url.get_secret_value() if settings.database_url else Cluster(home),
+        configured_url(settings) or Cluster(home),
         children,
         host=settings.host,
         port=settings.port,

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
+from functools import partial
 from typing import Protocol
 
 import structlog
@@ -54,7 +55,7 @@ async def keep_session(
         if session is None:
             return
         live = LiveSession(session)
-        heartbeat = Heartbeat(store.pulse, live, lease, on_stuck)
+        heartbeat = Heartbeat(partial(store.pulse, queues), live, lease, on_stuck)
         log.info("session.began", session=session, kind=kind)
         tasks = [asyncio.create_task(part.serve(live, stop)), asyncio.create_task(_ring_at_stop(live, stop))]
         try:

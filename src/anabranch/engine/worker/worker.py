@@ -1,6 +1,7 @@
 """The worker: claim tasks, run their handlers, report how they ended, and advance what that finished."""
 
 import asyncio
+import random
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -27,6 +28,8 @@ log = structlog.get_logger()
 POLL_INTERVAL = timedelta(seconds=1)
 SHUTDOWN_SECONDS = 10.0
 KILL_WAIT_SECONDS = 2.0
+MIN_SPREAD_SECONDS = 0.005
+MAX_SPREAD_SECONDS = 0.1
 UNREPORTED_SECONDS = 5.0  # after the grace, what can't be reported is left to others
 
 
@@ -77,6 +80,9 @@ class TaskLoop:
         self._advances = BackgroundAdvances(Advancer(store, live.session, runner.results, live.rights), self._wake)
         self._dispatcher = Dispatcher(runner, live, self._outbox, self._advances, options)
         self._hungry = True
+        # All idle workers hear a doorbell, and few find something: one that finds nothing answers the next one later.
+        self._spread = 0.0
+        self._rung = False
 
     @property
     def has_dropped(self) -> bool:
@@ -89,7 +95,11 @@ class TaskLoop:
             event = await self._live.next_event()
             if isinstance(event, StopAttempts):
                 self._dispatcher.stop_attempts(event.attempts)
-            self._wake.set()
+                self._wake.set()
+            elif not self._rung:  # until the next turn, one ring is as good as many
+                self._rung = True
+                delay = random.uniform(0, self._spread)  # noqa: S311  # jitter, no secret
+                asyncio.get_running_loop().call_later(delay, self._wake.set)
 
     async def work(self, stop: asyncio.Event) -> None:
         """Take turns until asked to stop, and finish."""
@@ -160,6 +170,7 @@ class TaskLoop:
             await self._sleep(MAX_PREFETCH_IDLE if self._dispatcher.has_waiting else POLL_INTERVAL)
             self._hungry = True
             return
+        rung, self._rung = self._rung, False  # what rings from now on may be of what this claim does not see
         try:
             turn = await self._reporter.send(batch, wanted)
         except Unavailable as error:
@@ -169,6 +180,8 @@ class TaskLoop:
         self._outbox.remove(batch)
         self._settle(batch, turn)
         self._hungry = bool(turn.claims)
+        for_nothing = rung and wanted.limit and not turn.claims
+        self._spread = min(max(2 * self._spread, MIN_SPREAD_SECONDS), MAX_SPREAD_SECONDS) if for_nothing else 0.0
         self._dispatcher.take(turn.claims)
 
     def _settle(self, batch: Sequence[Report], turn: Turn) -> None:

@@ -1,14 +1,15 @@
 """Published layers, read from the database for each request: served at once, and gone at once."""
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import structlog
 
-from anabranch.adapters.postgres.connect import Role
+from anabranch.adapters.postgres.server.url import Role
 from anabranch.errors import AnabranchError, InputError, NotFound, Unavailable
 from anabranch.geo.boxes import GLOBE, Box
 from anabranch.serving.pool import QUERY_CANCELED, TRANSIENT_STATES, Pool, unreachable
@@ -88,7 +89,7 @@ class Layers(Pool):
     ROLE = Role.FEATURES
     NAME = "anabranch api features"
     # A plan for any tile would read a whole table in the order of ids for a tile with few features.
-    OPTIONS = "-c search_path=public -c plan_cache_mode=force_custom_plan"
+    SETTINGS: Mapping[str, str] = MappingProxyType({"search_path": "public", "plan_cache_mode": "force_custom_plan"})
     RESETS = False
 
     def __init__(self, url: str, connections: int) -> None:

@@ -3,14 +3,15 @@
 import copy
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import structlog
 
 from anabranch.access import ANONYMOUS
-from anabranch.adapters.postgres.connect import Role
+from anabranch.adapters.postgres.server.url import Role
 from anabranch.errors import AnabranchError, InputError, NotFound, Unavailable
 from anabranch.geo.boxes import GLOBE
 from anabranch.serving.pool import QUERY_CANCELED, TRANSIENT_STATES, Pool, unreachable
@@ -40,7 +41,9 @@ class Catalog(Pool):
     ROLE = Role.READER
     NAME = "anabranch api catalog"
     # The reader's transactions are read-only, and pgstac would otherwise write a row for every search.
-    OPTIONS = "-c search_path=pgstac,public -c pgstac.readonly=true -c pgstac.context=auto"
+    SETTINGS: Mapping[str, str] = MappingProxyType(
+        {"search_path": "pgstac,public", "pgstac.readonly": "true", "pgstac.context": "auto"}
+    )
 
     def __init__(self, url: str, connections: int) -> None:
         super().__init__(url, connections)

@@ -1,5 +1,18 @@
 -- What operators and the health of the system read.
 
+-- name: budget
+-- What the processes with a session may take of the server's connections, and what there is for everybody but superusers; how
+-- many are open now, of all databases. A process of an earlier release, which does not say, counts as a worker of then.
+select (select coalesce(sum(coalesce(s.connections, 8)), 0)::integer from app.sessions s
+         where s.dead_at is null and s.beat_at + s.lease >= app.now()) as declared,
+       (select count(*)::integer from app.sessions s
+         where s.dead_at is null and s.beat_at + s.lease >= app.now()) as processes,
+       current_setting('max_connections')::integer as maximum,
+       least(current_setting('max_connections')::integer - current_setting('superuser_reserved_connections')::integer
+                 - coalesce(current_setting('reserved_connections', true)::integer, 0),
+             (select nullif(d.datconnlimit, -1) from pg_catalog.pg_database d where d.datname = current_database())) as usable,
+       (select coalesce(sum(d.numbackends), 0)::integer from pg_catalog.pg_stat_database d) as opened;
+
 -- name: callable_functions
 -- Every function of schema app but those that triggers call: how it is called with nothing, and as whom.
 select p.oid::regprocedure::text as name,

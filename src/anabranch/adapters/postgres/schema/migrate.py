@@ -54,6 +54,7 @@ log = structlog.get_logger(__name__)
 MINIMUM_SERVER = 15
 OWN_FILES = Files()
 
+OWNS = f"select pg_catalog.pg_has_role(session_user, '{Role.OWNER.value}', 'member')"
 SCHEMA_OWNER = "select pg_catalog.pg_get_userbyid(nspowner) from pg_catalog.pg_namespace where nspname = 'app'"
 
 
@@ -176,7 +177,7 @@ def _session(url: str, files: Files, patience: timedelta) -> Iterator[Connection
                 remedy=f"Use PostgreSQL {MINIMUM_SERVER} or newer.",
             )
         hold_lock(connection, patience)
-        make_roles(connection, files["roles.sql"])
+        make_roles(connection, files["roles.sql"], url)
         _check_owner(connection)
         yield connection
 
@@ -213,7 +214,7 @@ def _read(connection: Connection[TupleRow]) -> tuple[tuple[Entry, ...], Deployed
     with connection.transaction():
         if not _check_owner(connection):
             return (), None
-        take_role(connection, Role.OWNER)
+        take_role(connection, Role.OWNER if connection.execute(OWNS).fetchone() == (True,) else Role.READER)
         return read_entries(connection), read_deployed(connection)
 
 

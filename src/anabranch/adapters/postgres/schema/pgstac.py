@@ -16,10 +16,12 @@ from psycopg import Connection, sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.rows import TupleRow, dict_row
 
-from anabranch.adapters.postgres.connect import Role, conninfo
+from anabranch.adapters.postgres.connect import conninfo
 from anabranch.adapters.postgres.schema.files import read_queries
 from anabranch.adapters.postgres.schema.migrate import connected
 from anabranch.adapters.postgres.schema.transaction import LOCK_TIMEOUT, hold_lock
+from anabranch.adapters.postgres.server.connection import add_password
+from anabranch.adapters.postgres.server.url import Role, ServerUrl
 from anabranch.errors import Unavailable
 
 __all__ = [
@@ -34,6 +36,8 @@ PGSTAC = "0.10.0"
 EXTENSIONS = ("postgis", "btree_gist", "unaccent")
 MAX_TRIES = 5
 CONCURRENT_ERRORS = (psycopg.errors.InternalError_, psycopg.errors.UniqueViolation, psycopg.errors.DuplicateObject)
+PGSTAC_ROLES = ("pgstac_admin", "pgstac_read", "pgstac_ingest")
+FIRST_WITH_SET = 160_000
 GRANTS = {Role.HANDLER: "pgstac_ingest", Role.READER: "pgstac_read"}
 
 
@@ -181,7 +185,20 @@ def _bring(connection: Connection[TupleRow], url: str) -> None:
     # Into public, whatever the login user's own path is: pgstac looks for them there.
     for extension in EXTENSIONS:
         connection.execute(f"create extension if not exists {extension} with schema public")
+    _make_roles(connection)
     _run_migrations(url)
+
+
+def _make_roles(connection: Connection[TupleRow]) -> None:
+    """Make pgstac's roles and become a member, as which its migrations act; they leave that to a superuser."""
+    # Since 16 a role's maker is its administrator, and may still not act as it.
+    act = "set" if connection.info.server_version >= FIRST_WITH_SET else "member"
+    for role in PGSTAC_ROLES:
+        name = sql.Identifier(role)
+        if connection.execute("select pg_catalog.to_regrole(%s) is null", [role]).fetchone() == (True,):
+            connection.execute(sql.SQL("create role {} nologin").format(name))
+        if connection.execute("select pg_catalog.pg_has_role(%s, %s)", [role, act]).fetchone() == (False,):
+            connection.execute(sql.SQL("grant {} to session_user").format(name))
 
 
 def _run_migrations(url: str) -> None:
@@ -204,7 +221,8 @@ def _run_migrations(url: str) -> None:
 
 
 def _with_path(url: str) -> str:
-    text = conninfo(url, None, "anabranch db")
+    login = ServerUrl.of(url).choose(Role.OWNER)
+    text = add_password(login, conninfo(login, None, "anabranch db"))
     options = conninfo_to_dict(text).get("options", "")
     return make_conninfo(text, options=f"{options} -c search_path=pgstac,public")
 
@@ -212,8 +230,8 @@ def _with_path(url: str) -> str:
 def _administrators_part(connection: Connection[TupleRow]) -> str:
     user = sql.Identifier(connection.info.user)
     extensions = "".join(f"create extension if not exists {name} with schema public; " for name in EXTENSIONS)
-    roles = "create role pgstac_admin; create role pgstac_read; create role pgstac_ingest; "
-    grants = "grant pgstac_admin, pgstac_read, pgstac_ingest to {} with admin option;"
+    roles = "".join(f"create role {role}; " for role in PGSTAC_ROLES)
+    grants = f"grant {', '.join(PGSTAC_ROLES)} to {{}} with admin option;"
     return f"{extensions}{roles}{sql.SQL(grants).format(user).as_string(connection)}"
 
 

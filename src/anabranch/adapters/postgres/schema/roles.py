@@ -1,19 +1,49 @@
 """The roles, and what to ask of an administrator where the login user may not make them."""
 
+from collections.abc import Sequence
+
 import psycopg
 from psycopg import Connection, sql
 from psycopg.rows import TupleRow
 
-from anabranch.adapters.postgres.connect import Role
 from anabranch.adapters.postgres.schema.files import SqlFile
+from anabranch.adapters.postgres.server.url import Role, ServerUrl
 from anabranch.errors import InputError
 
 __all__ = ["make_roles", "not_allowed"]
 
+# Of a login that there is not, all.
+LACKING = """
+    select wanted from unnest(%s::text[]) wanted
+     where not exists (select from pg_catalog.pg_roles r
+                        where r.rolname = %s and pg_catalog.pg_has_role(r.oid, wanted, 'member'))"""
 
-def make_roles(connection: Connection[TupleRow], file: SqlFile) -> None:
-    """Make the roles that are missing, and the login user a member."""
+
+def make_roles(connection: Connection[TupleRow], file: SqlFile, url: str) -> None:
+    """Make the roles that are missing, and the login users members: the owner's of all, others of those they take."""
     connection.execute(file.text)
+    for login, roles in ServerUrl.of(url).members().items():
+        if missing := [role for (role,) in connection.execute(LACKING, [[r.value for r in roles], login])]:
+            _grant(connection, missing, login)
+
+
+def _grant(connection: Connection[TupleRow], roles: Sequence[str], login: str) -> None:
+    names, user = sql.SQL(", ").join(map(sql.Identifier, roles)), sql.Identifier(login)
+    grant = sql.SQL("grant {} to {}").format(names, user)
+    try:
+        connection.execute(grant)
+    except psycopg.errors.UndefinedObject as error:
+        raise InputError(
+            "database.not_allowed",
+            f"there is no login {login}, which the settings name: {error.diag.message_primary}",
+            remedy=f"Let an administrator run: create role {user.as_string(connection)} login password '…'",
+        ) from error
+    except psycopg.errors.InsufficientPrivilege as error:
+        raise InputError(
+            "database.not_allowed",
+            f"user {connection.info.user} may not let {login} act in our roles: {error.diag.message_primary}",
+            remedy=f"Let an administrator run: {grant.as_string(connection)};",
+        ) from error
 
 
 def not_allowed(connection: Connection[TupleRow], error: psycopg.Error) -> InputError:

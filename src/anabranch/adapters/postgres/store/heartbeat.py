@@ -3,7 +3,7 @@
 import os
 import select
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import timedelta
 
 import psycopg
@@ -27,9 +27,10 @@ CHANNEL = "anabranch"
 class PostgresHeartbeat:
     """A separate connection for heartbeats and doorbells."""
 
-    def __init__(self, url: str, name: str) -> None:
-        """Connect and listen."""
+    def __init__(self, url: str, name: str, queues: Collection[str]) -> None:
+        """Connect and listen to the doorbells of queues."""
         self._url = url
+        self._queues = frozenset(queues)
         self._connection: Connection[TupleRow] = connect(url, Role.APP, name=name)
         with translate(url):
             self._connection.execute(sql.SQL("listen {}").format(sql.Identifier(CHANNEL)))
@@ -70,7 +71,7 @@ class PostgresHeartbeat:
         return {TaskKey(lane, index) for lane, index in (row or [[]])[0]}
 
     def wait(self, timeout: timedelta) -> bool:
-        """True when a doorbell rang before the timeout; a wait that was woken ends early."""
+        """True when a doorbell of its queues rang before the timeout; a wait that was woken ends early."""
         with translate(self._url):
             if self._has_rung():
                 return True
@@ -91,4 +92,5 @@ class PostgresHeartbeat:
         os.close(self._waker)
 
     def _has_rung(self) -> bool:
-        return any(True for _ in self._connection.notifies(timeout=0, stop_after=1))
+        rung = {bell.payload for bell in self._connection.notifies(timeout=0)}
+        return not rung.isdisjoint(self._queues)

@@ -2,7 +2,7 @@
 
 import os
 import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -104,14 +104,17 @@ class PostgresStore:
         connections: int = 2,
         checked: bool = False,
         known_for: timedelta = timedelta(hours=1),
+        declared: int = 0,
     ) -> None:
         """Nothing is opened yet. Sessions are those of `stack`; `checked` connections are tried before each use.
 
+        A session says that its process takes `declared` connections of the server at most.
         A definition that was stored is taken to be there for the time `known_for`.
         """
         self._url = url
         self._name = name
         self._stack = stack
+        self._declared = declared
         self._database = Database(url, Role.APP, name=name, size=connections, checked=checked)
         self._sweep = PostgresSweep(self._database)
         self._definitions = PostgresDefinitions(self._database, known_for)
@@ -124,9 +127,9 @@ class PostgresStore:
         """Close every connection."""
         await self._database.close()
 
-    def pulse(self) -> PostgresHeartbeat:
-        """A separate connection for heartbeats and doorbells."""
-        return PostgresHeartbeat(self._url, f"{self._name} heartbeat")
+    def pulse(self, queues: Collection[str] = ()) -> PostgresHeartbeat:
+        """A separate connection for heartbeats and the doorbells of queues."""
+        return PostgresHeartbeat(self._url, f"{self._name} heartbeat", queues)
 
     def keys(self) -> PostgresKeys:
         """The keys of the same database, over the same connections."""
@@ -172,7 +175,7 @@ class PostgresStore:
         host, pid, known = socket.gethostname(), os.getpid(), handlers or {}
         member = f"{self._stack}/{pid}"
         given = (kind, host, pid, member, list(queues), slots, lease, list(known), Jsonb(known) if known else None)
-        return SessionId(await self._value("open_session", *given, Files().release.number))
+        return SessionId(await self._value("open_session", *given, Files().release.number, self._declared))
 
     async def end_session(self, session: SessionId, reason: str) -> None:
         """End a session for good."""

@@ -3,8 +3,6 @@
 import time
 from typing import Any
 
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
-
 from anabranch.adapters.postgres.database import Database
 from anabranch.adapters.postgres.schema.files import Files
 from anabranch.adapters.postgres.schema.pgstac import EXTENSIONS, Catalog, Found, judge
@@ -14,17 +12,21 @@ __all__ = ["PostgresVitals"]
 
 PAGE_JOBS = 5_000
 # As the login user itself, who alone sees how long its other sessions take; it may write nothing and wait for nobody.
-CONNECTION_OPTIONS = "-c default_transaction_read_only=on -c statement_timeout=5s -c lock_timeout=1s"
+SETTINGS = {
+    "timezone": "UTC",
+    "search_path": "",
+    "default_transaction_read_only": "on",
+    "statement_timeout": "5s",
+    "lock_timeout": "1s",
+}
 
 
 class PostgresVitals:
     """Reads vital signs; the caller limits the wait, and cancels."""
 
     def __init__(self, url: str, *, name: str) -> None:
-        given = conninfo_to_dict(url)
-        bounded = make_conninfo(url, options=f"{CONNECTION_OPTIONS} {given.get('options') or ''}".strip())
         # Not checked before use: that would be a second round trip that hangs where the first one would.
-        self._database = Database(bounded, None, name=name, size=1, checked=False)
+        self._database = Database(url, None, name=name, size=1, checked=False, settings=SETTINGS)
         self._seen: dict[tuple[str, str], float] = {}
         self._release = Files().release.number  # read now: there may be no descriptors later
 
