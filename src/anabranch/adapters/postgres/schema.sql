@@ -40,7 +40,8 @@ create table app.workflows (
 );
 
 -- watched: somebody is notified when its state changes. platform: whose it is; of a child its root's. tick: the times of the
--- schedule that made it or its root.
+-- schedule that made it or its root. ending: how it ends once its cleanup nodes have ended, as app.set_job takes it; null while
+-- more than its cleanup is left to do, and once it has ended.
 create table app.jobs (
     id bigint generated always as identity primary key,
     job_id text collate "C" not null unique,
@@ -64,6 +65,7 @@ create table app.jobs (
     watched boolean not null default false,
     platform text not null,
     tick jsonb,
+    ending jsonb,
     unique (identity, ordinal)
 );
 
