@@ -156,8 +156,8 @@ LIMITS = [
 
 TABLES = (
     "workflows, jobs, labels, nodes, lanes, items, claims, due, outcomes, attempts, checkpoints, traces, rights, "
-    "waits, signals, children, limits, idempotency_keys, events, sessions, session_versions, duties, staged_items, "
-    "schedules, schedule_ticks, watches, watched_objects, job_traces"
+    "waits, signals, children, limits, breakers, idempotency_keys, events, sessions, session_versions, duties, "
+    "staged_items, schedules, schedule_ticks, watches, watched_objects, job_traces"
 )
 SNAPSHOT = Path(__file__).with_name("snapshot.sql").read_bytes()
 

@@ -298,11 +298,14 @@ select x.job_id from app.jobs x join app.jobs j using (identity) where j.id = %(
  order by x.ordinal desc limit 1;
 
 -- name: waiting_for
--- What keeps an open job from going on, in words, at most ten reasons: a gate, a time, a limit, a pause, a queue that no
+-- What keeps an open job from going on, in words, at most ten reasons: a gate, a time, a limit, a breaker, a pause, a queue that no
 -- worker serves, a handler that no worker has, or not in the version that is needed, what did not answer the last attempt of a task, an advance that could not
 -- be made, a process that can't report, a child job whose result can't be taken, or, before its cleanup, what was asked to stop.
 select distinct t.reason
   from (select case when l.held like 'fault %%' then format('node %%s: its tasks can''t be claimed: %%s', l.node, substr(l.held, 7))
+                    when b.name is not null then format('node %%s: the breaker of %%s %%s is open: %%s', l.node, b.kind, b.name,
+                        case when b.open_until > app.now() then 'one task tries at ' || to_char(b.open_until at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
+                             else 'one task tries now' end) || coalesce('; ' || (b.error ->> 'message'), '')
                     when m.paused then format('node %%s: the %%s %%s is paused', l.node, m.kind, m.name)
                                        || case when m.reason = '' then '' else ': ' || m.reason end
                     when l.held is not null then format('node %%s: held back by the limit of %%s', l.node, l.held)
@@ -314,7 +317,9 @@ select distinct t.reason
                     when l.handler_version is not null and not app.has_handler_version(l.handler, l.handler_version)
                     then format('node %%s: no worker has version %%s of the handler %%s', l.node, l.handler_version, l.handler)
                     end as reason
-          from app.lanes l left join app.limits m on m.kind || ' ' || m.name = l.held
+          from app.lanes l
+          left join app.limits m on m.kind || ' ' || m.name = l.held
+          left join app.breakers b on b.is_open and 'breaker ' || b.kind || ' ' || b.name = l.held
          where l.job = %(job)s and not l.closed and (l.next_index < l.width or l.due_at is not null)
         union all
         select format('node %%s: waits', w.node)
