@@ -38,10 +38,11 @@ if TYPE_CHECKING:
     from anabranch.workflows.inputs import Input
     from anabranch.workflows.python import choose, end, expr, fan_in, gate, item, task, wait, workflow, workflow_named
     from anabranch.workflows.stages import Job, JobBase, JobDeclaration, TaskSpec, register_job
-    from anabranch.workflows.work import Retry
+    from anabranch.workflows.work import Breaker, Retry
 
 __all__ = [
     "AnabranchError",
+    "Breaker",
     "BusinessLogicError",
     "Checkpoint",
     "Conflict",

@@ -23,7 +23,7 @@ from anabranch.adapters.postgres.store.objects.audited import PostgresRecords
 from anabranch.adapters.postgres.store.objects.marks import PostgresMarks
 from anabranch.adapters.postgres.store.store import PostgresStore
 from anabranch.embedded.home import Home
-from anabranch.engine.model import SessionKind
+from anabranch.engine.model import LimitKind, SessionKind
 from anabranch.engine.orchestrator import Orchestrator
 from anabranch.engine.ports import NO_TRACER, Refused, Tracer
 from anabranch.engine.registry import Registry, load_plugins
@@ -53,6 +53,7 @@ from anabranch.storage.large_results import Results
 from anabranch.storage.locations import AREAS
 from anabranch.storage.marks import join_storage
 from anabranch.storage.tiers import Storage
+from anabranch.workflows.work import Breaker
 
 __all__ = [
     "CATALOG_CONNECTIONS",
@@ -292,11 +293,23 @@ async def _run_worker(settings: Settings, database_url: str, longest_idle: timed
     await children.warm()
     store = open_store(settings, database_url, "anabranch worker", SessionKind.WORKER)
     queues = registry.serve(settings.queues)
+    breakers = {
+        **{(LimitKind.HANDLER, name): breaker for name, breaker in registry.breakers.items()},
+        **{(LimitKind.QUEUE, name): breaker for name, breaker in settings.queue_breakers.items() if name in queues},
+    }
     options = WorkerOptions(queues, settings.slots, STOP_GRACE, scratch, longest_idle)
     worker = Worker(store, registry, children, open_results(settings), options, tracer)
     os.register_at_fork(after_in_child=_end_copy)
     try:
-        await _serve(store, worker, settings, kind=SessionKind.WORKER, queues=queues, handlers=registry.versions)
+        await _serve(
+            store,
+            worker,
+            settings,
+            kind=SessionKind.WORKER,
+            queues=queues,
+            handlers=registry.versions,
+            breakers=breakers,
+        )
     finally:
         children.close()
         shutil.rmtree(scratch, ignore_errors=True)
@@ -354,6 +367,7 @@ async def _serve(
     kind: SessionKind,
     queues: Sequence[str] = (),
     handlers: Mapping[str, str] | None = None,
+    breakers: Mapping[tuple[LimitKind, str], Breaker] | None = None,
 ) -> None:
     stop = asyncio.Event()
     for name in (signal.SIGTERM, signal.SIGINT):
@@ -362,8 +376,8 @@ async def _serve(
     try:
         lease = timedelta(seconds=settings.lease_seconds)
         await keep_session(
-            store, part, stop, kind=kind, lease=lease, queues=queues, handlers=handlers, on_stuck=_give_up,
-            slots=settings.slots if kind is SessionKind.WORKER else 0,
+            store, part, stop, kind=kind, lease=lease, queues=queues, handlers=handlers, breakers=breakers,
+            on_stuck=_give_up, slots=settings.slots if kind is SessionKind.WORKER else 0,
         )  # fmt: skip
     finally:
         await store.close()

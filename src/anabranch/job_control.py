@@ -57,16 +57,20 @@ class Controls:
         return replace(self, reads=self.reads.seen_by(platform))
 
     async def cancel(self, job_id: str, reason: str, by: str) -> JobDetail:
-        """Cancel a job and those it runs, by its id or a start of it; Conflict when it has ended (E5).
+        """Cancel a job and those it runs, by its id or a start of it; Conflict when it has ended (E5), or ends.
 
-        Of several callers at once, one cancels it, and the others meet a job that has ended.
+        Of several callers at once, one cancels it, and the others meet a job that has ended; but all get a job that is
+        cancelled once its cleanup nodes have ended.
         """
         job = await self.reads.find(job_id)
         if job.state in TERMINAL_STATES:
             raise _ended(job.job_id, job.state)
         state, changed = await self.store.cancel(job.job_id, reason, by)
         if not changed:
-            raise _ended(job.job_id, state)
+            found = await self.reads.job(job.job_id)
+            if found.job.ending is JobState.CANCELLED:
+                return found
+            raise _ended(job.job_id, found.job.ending or state, is_ending=found.job.ending is not None)
         if (await self.reads.workflow(job)).parts and await self.store.cancel_orphans():
             self.later(end_orphans(self.store))  # there may be very many
         return await self.reads.job(job.job_id)
@@ -213,9 +217,10 @@ def _require_gate(workflow: Workflow, node: str) -> GateNode:
     return gates[node]
 
 
-def _ended(job_id: str, state: JobState) -> Conflict:
+def _ended(job_id: str, state: JobState, *, is_ending: bool = False) -> Conflict:
+    said = f"ends: it is {state} once its cleanup is done" if is_ending else f"has ended: it is {state}"
     return Conflict(
         "job.ended",
-        f"job {job_id} has ended: it is {state}",
+        f"job {job_id} {said}",
         remedy=f"Nothing is left of it to cancel; see it with `anabranch status {job_id[:12]}`.",
     )

@@ -32,6 +32,8 @@ from anabranch.public_url import read_origin, read_public_url
 from anabranch.sealing import FILE_NAME as WEBHOOK_KEY_NAME
 from anabranch.storage.locations import StorageLocations
 from anabranch.workflows.mistakes import reword
+from anabranch.workflows.rules import find_number_mistakes
+from anabranch.workflows.work import Breaker
 
 __all__ = [
     "DATABASE_SETTINGS",
@@ -121,6 +123,11 @@ class Settings(BaseSettings):
     slots: int = Field(2, ge=1, le=256, description="Handlers that one worker runs at once.")
     queues: Annotated[tuple[str, ...], NoDecode] = Field(
         (), description="The queues that workers serve, separated by commas; by default all that a workflow names."
+    )
+    queue_breakers: dict[str, Breaker] = Field(
+        default_factory=dict,
+        description="Breakers of queues, in JSON: "
+        '`{"heavy": {"failures": 5, "window_seconds": 60, "open_seconds": 300}}`; the same for all workers.',
     )
     lease_seconds: float = Field(
         60, ge=3, description="Time without a heartbeat after which a process's session expires."
@@ -251,6 +258,14 @@ class Settings(BaseSettings):
     @classmethod
     def _split(cls, value: Any) -> Any:  # raw input of any type
         return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+
+    @field_validator("queue_breakers", mode="after")
+    @classmethod
+    def _check_breakers(cls, given: dict[str, Breaker]) -> dict[str, Breaker]:
+        for queue, breaker in given.items():
+            for mistake in find_number_mistakes(breaker, f"{queue}: "):
+                raise ValueError(mistake)
+        return given
 
     @field_validator("public_url", mode="after")
     @classmethod

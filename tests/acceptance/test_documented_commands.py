@@ -51,6 +51,7 @@ PRINTED = {
     "docs/howto/approvals.md": ['"item": "atlas"', '"why": "blurred"', "gate.signalled"],
     "docs/howto/catalog-a-container.md": ['"published": ', '"code": "raster.crs_missing"', "stac.register_items"],
     "docs/howto/export-a-catalog.md": ["\nverified: 4 files", "['gauges']", '"type":"Catalog"', "stac.export_catalog"],
+    "docs/howto/clean-up.md": ["job.ending", "node.completed", "give_back"],
     "docs/howto/schedules.md": ["nightly is active", "nightly is paused", "3 of 3 ticks get a job", "removed nightly"],
     "docs/howto/watch-a-folder.md": ["arrivals is active; it watches silver://incoming", "removed arrivals"],
     "docs/howto/export-vectors.md": ["springs.pmtiles", '"action": "withdraw"', '"table": "geo.springs"', "wells_2"],

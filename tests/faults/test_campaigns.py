@@ -20,6 +20,13 @@ async def test_kills(seed: int, strikes: int, tmp_path: Path, database_url: str)
         await campaign.run(KILLS, strikes)
 
 
+async def test_cleanup(seed: int, strikes: int, tmp_path: Path, database_url: str) -> None:
+    """However jobs end and whatever is killed meanwhile, each runs its cleanup once."""
+    async with open_campaign("cleanup", seed, tmp_path, PLUGINS, url=database_url) as campaign:
+        campaign.kinds = ("cleaned",)
+        await campaign.run(KILLS, strikes)
+
+
 async def test_network(seed: int, strikes: int, tmp_path: Path, database_url: str) -> None:
     async with open_campaign("network", seed, tmp_path, PLUGINS, url=database_url) as campaign:
         await campaign.run(NETWORK, strikes - 1)

@@ -44,6 +44,13 @@ nodes:
 output: {said: "{{ nodes.gate.output }}"}
 """
 
+TIDY = """
+workflow_id: tidy
+nodes:
+  work: {handler: do}
+  tidy: {handler: do, finally: true}
+"""
+
 
 @pytest.fixture
 async def api(tmp_path: Path, database_url: str) -> AsyncIterator[httpx.AsyncClient]:
@@ -52,6 +59,7 @@ async def api(tmp_path: Path, database_url: str) -> AsyncIterator[httpx.AsyncCli
     (plugins / "do.py").write_text(HANDLER)
     (plugins / "wide.yaml").write_text(WIDE)
     (plugins / "ask.yaml").write_text(ASK)
+    (plugins / "tidy.yaml").write_text(TIDY)
     (plugins / "review.yaml").write_text(REVIEW)
     app = create_app(Settings(home=tmp_path / "home", plugins=(str(plugins),)), database_url)
     transport = httpx.ASGITransport(app)
@@ -207,6 +215,29 @@ async def test_tn12_a_gate_refuses_what_is_not_its_answer_and_goes_on_waiting(ap
     job: Any = await status(api, job_id, "completed")  # JSON
     assert job["result"] == {"said": {"approved": True, "stars": 3}}
     assert (job["nodes"][0]["command"], job["nodes"][0]["answer"]) == (None, None)
+
+
+async def test_a_job_with_cleanup_is_cancelled_after_it_for_all_who_ask(
+    api: httpx.AsyncClient, engine: EngineHarness
+) -> None:
+    job_id = await submit(api, "tidy")
+    work = await claim(engine, 1)
+    for reason in ("enough", "more than enough"):
+        answer = await api.post(f"/api/jobs/{job_id}/cancel", json={"reason": reason})
+        assert answer.status_code == 200, answer.text
+        assert (answer.json()["status"], answer.json()["ending"]) == ("running", "cancelled")
+    await engine.end(work)
+    await engine.take_free()
+    await engine.finish(await claim(engine, 1))
+    ended = (await api.get(f"/api/jobs/{job_id}")).json()
+    assert (ended["status"], ended["ending"], ended["error"]["message"]) == ("cancelled", None, "enough")
+
+    other = await submit(api, "tidy")
+    await engine.finish(await claim(engine, 1))
+    refused = await api.post(f"/api/jobs/{other}/cancel", json={})
+    assert refused.status_code == 409
+    assert refused.json()["code"] == "job.ended"
+    assert "completed once its cleanup is done" in refused.json()["detail"]
 
 
 async def test_limits_are_set_listed_and_removed(api: httpx.AsyncClient, engine: EngineHarness) -> None:

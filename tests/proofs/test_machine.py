@@ -111,7 +111,25 @@ GATED = Workflow(
         make_node("last", "do", ("gate", "wait", "past"), Spread.FIXED, count=2, limit="scarce"),
     ),
 )
-INNER = Workflow("inner", (make_node("work", "do", spread=Spread.FIXED, count=2), make_node("gate", kind=Kind.GATE)))
+INNER = Workflow(
+    "inner",
+    (
+        make_node("work", "do", spread=Spread.FIXED, count=2),
+        make_node("gate", kind=Kind.GATE),
+        make_node("tidy", "do", ("work", "gate"), params={}, cleanup=True),
+    ),
+)
+CLEANED = Workflow(
+    "cleaned",
+    (
+        make_node("work", "do", spread=Spread.FIXED, count=2),
+        make_node("finish", "do", on_failure=OnFailure.FINISH),
+        make_node("last", "do", ("work", "finish")),
+        make_node("tidy", "do", ("last",), params={}, cleanup=True),
+        make_node("goon", "do", ("last",), params={}, cleanup=True, on_failure=OnFailure.CONTINUE),
+        make_node("leave", "do", ("last", "tidy"), params={}, cleanup=True),
+    ),
+)
 MIDDLE = Workflow("middle", (make_node("sub", kind=Kind.WORKFLOW, workflow="inner", params={}),))
 OUTER = Workflow(
     "outer",
@@ -124,7 +142,7 @@ OUTER = Workflow(
     ),
 )
 NESTED = nest({flow.id: Declaration(flow) for flow in (INNER, MIDDLE, OUTER)}).declarations
-PLAIN = {flow.id: Declaration(flow) for flow in (FAN_OUT, DIAMOND, WINDOW, LENIENT, PLANNED, GATED)}
+PLAIN = {flow.id: Declaration(flow) for flow in (FAN_OUT, DIAMOND, WINDOW, LENIENT, PLANNED, GATED, CLEANED)}
 SHAPES = {**PLAIN, "middle": NESTED["middle"], "outer": NESTED["outer"]}
 CHILDREN = {declared.workflow.hash: declared.workflow for declared in NESTED.values()}
 QUEUES = ("plan:planned", "plan:inner", "plan:middle", "default")
@@ -138,8 +156,8 @@ LIMITS = [
 
 TABLES = (
     "workflows, jobs, labels, nodes, lanes, items, claims, due, outcomes, attempts, checkpoints, traces, rights, "
-    "waits, signals, children, limits, idempotency_keys, events, sessions, session_versions, duties, staged_items, "
-    "schedules, schedule_ticks, watches, watched_objects, job_traces"
+    "waits, signals, children, limits, breakers, idempotency_keys, events, sessions, session_versions, duties, "
+    "staged_items, schedules, schedule_ticks, watches, watched_objects, job_traces"
 )
 SNAPSHOT = Path(__file__).with_name("snapshot.sql").read_bytes()
 
@@ -175,7 +193,7 @@ ends = st.sampled_from([Ended.COMPLETED, Ended.COMPLETED, Ended.FAILED, Ended.RE
 class EngineMachine(RuleBasedStateMachine):
     """Two workers and a sweeper. A worker keeps what it claimed until its report, also when another has it by now."""
 
-    shapes: ClassVar[tuple[str, ...]] = ("fan_out", "diamond", "window", "lenient", "planned")
+    shapes: ClassVar[tuple[str, ...]] = ("fan_out", "diamond", "window", "lenient", "planned", "cleaned")
     patience: ClassVar[int] = 0
     audited: ClassVar[int] = 4  # every so many steps
 
@@ -446,7 +464,10 @@ class EngineMachine(RuleBasedStateMachine):
         assert (view.version, view.states) == (job.version, job.nodes)
         assert (view.kept, view.is_child) == (job.kept, job.task is not None)
         assert view.signal == ([told] if (told := job.signals.get((key.node, key.generation))) else None)
-        facts = Facts(view.job_id, {}, view.states, view.taken, view.failure, state=view.state, kept=view.kept)
+        assert view.ending is job.ending
+        facts = Facts(
+            view.job_id, {}, view.states, view.taken, view.failure, state=view.state, kept=view.kept, ending=view.ending
+        )
         planned = plan(job.workflow, facts, self.model.event_of(key))
         assert not isinstance(planned, Needs)
         return Planned(key, session, view, planned)
@@ -616,7 +637,7 @@ class EngineMachine(RuleBasedStateMachine):
 class ControlMachine(EngineMachine):
     """And people: who signal gates, retry jobs, set limits and drain workers; and tasks that run as jobs."""
 
-    shapes: ClassVar[tuple[str, ...]] = ("outer", "gated", "middle", "lenient", "planned", "fan_out")
+    shapes: ClassVar[tuple[str, ...]] = ("outer", "gated", "middle", "lenient", "planned", "fan_out", "cleaned")
     patience: ClassVar[int] = 3
 
     @rule(data=st.data())

@@ -45,6 +45,12 @@ OUTCOMES = """
       from app.outcomes o join app.lanes l on l.id = o.lane join app.jobs j on j.id = l.job
       left join app.items i on (i.lane, i.idx) = (o.lane, o.idx)
      where o.outcome = 'completed' and l.purpose = 'work' and not l.superseded"""
+CLEANED = """
+    select j.job_id, j.state::text, jsonb_agg(o.result -> 'value')
+      from app.jobs j
+      left join app.lanes l on l.job = j.id and l.node = 'tidy' and not l.superseded
+      left join app.outcomes o on o.lane = l.id and o.outcome = 'completed'
+     where j.workflow = 'campaign_cleaned' group by j.job_id, j.state"""
 IN_FLIGHT = """
     select c.lane, c.idx from app.claims c join app.lanes l on l.id = c.lane
      where l.handler like 'campaign.%' and l.handler not like 'campaign.idle%' and not l.closed"""
@@ -221,6 +227,7 @@ class Campaign:
         for job in self.jobs:
             await self._verify_job(job)
         self._verify_outcomes(self.witnessed(), await self.ask(OUTCOMES))
+        self._verify_cleanup(await self.ask(CLEANED))
 
     def witnessed(self) -> dict[str, dict[str, Any]]:
         """The last note of each run, with the time when it began."""
@@ -444,6 +451,18 @@ class Campaign:
             if job.job_id and job.job_id in counts and counts[job.job_id] != job.plan.tasks:
                 what = f"{job.plan.workflow} {job.job_id} has {counts[job.job_id]} results, not {job.plan.tasks}"
                 self.problems.lost.append(what)
+
+    def _verify_cleanup(self, cleaned: Rows) -> None:
+        """Each job ran its cleanup once, which knew how the job ends and what was done before."""
+        found = {job_id: (state, values) for job_id, state, values in cleaned}
+        for job in self.jobs:
+            if job.plan.workflow != "campaign_cleaned" or job.job_id not in found:
+                continue
+            state, values = found[job.job_id]
+            done = None if job.plan.act == "cancel" else job.plan.expected["value"]  # type: ignore[call-overload,index]
+            if values != [[state, done]]:
+                what = f"{job.plan.workflow} {job.job_id} is {state}, and its cleanup said {values}"
+                (self.problems.doubled if len(values) > 1 else self.problems.wrong).append(what)
 
     def _verify_run(self, task: str, run: str, told: dict[str, Any], witnessed: dict[str, dict[str, Any]]) -> None:
         note = witnessed.get(run, {})

@@ -11,7 +11,7 @@ __all__ = ["PlannedJob", "draw_job"]
 
 PRIME = 1_000_003
 LINKS = 6
-KINDS = ("fan", "fan", "chain", "flaky", "steps", "bulk", "broken", "idle", "gate", "whole")
+KINDS = ("fan", "fan", "chain", "flaky", "steps", "bulk", "broken", "idle", "gate", "whole", "cleaned")
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,13 @@ def draw_job(random: Random, number: int, folder: Path, kinds: tuple[str, ...] =
             output: Json = {"before": scramble(number), "after": scramble(numbers[0])}
             after = random.choice((0.0, 2.0))
             return PlannedJob(workflow, {"number": number}, output, 2, act="signal", after=after, answer=numbers[0])
+        case "cleaned":
+            ends = random.choice(("completed", "failed", "cancelled"))
+            given = {"number": number, "ends": ends, "file": str(folder / f"fixed-{number}")}
+            act = {"failed": "fix", "cancelled": "cancel"}.get(ends, "")
+            value: Json = {"value": scramble(number)}
+            tasks = 1 if act == "cancel" else 2
+            return PlannedJob(workflow, given, value, tasks, act=act, after=random.uniform(0, 3))
         case "whole":
             total: Json = {"total": sum(map(scramble, few)), "count": len(few)}
             return PlannedJob(workflow, {"numbers": list[Json](few)}, total, len(few))

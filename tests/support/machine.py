@@ -10,6 +10,8 @@ from anabranch.canonical import Json
 from anabranch.engine.advancing.evaluator import plan
 from anabranch.engine.advancing.lanes import KeepLane, OpenLane
 from anabranch.engine.advancing.transitions import (
+    BeginCleanup,
+    EndJob,
     Event,
     Facts,
     LaneEnded,
@@ -63,7 +65,8 @@ class Model:
 
     def free_rights(self) -> list[LaneKey]:
         """Those that anyone may take."""
-        return [key for key, right in self.rights.items() if self._is_free(right)]
+        free = [key for key, right in self.rights.items() if self._is_free(right)]
+        return [key for key in free if key.purpose is not Purpose.START or not self._is_stopping(key.job)]
 
     def take_right(self, key: LaneKey, session: int) -> None:
         """Give a right to another session."""
@@ -73,7 +76,7 @@ class Model:
         """What follows from a right."""
         job = self.jobs[key.job]
         failure = Failure(code="test", message="") if NodeState.FAILED in job.nodes.values() else None
-        facts = Facts(job.name, {}, job.nodes, {}, failure, state=job.state, kept=job.kept)
+        facts = Facts(job.name, {}, job.nodes, {}, failure, state=job.state, kept=job.kept, ending=job.ending)
         planned = plan(job.workflow, facts, self.event_of(key))
         assert not isinstance(planned, Needs)
         return planned
@@ -104,18 +107,28 @@ class Model:
                     self._set_node(job, change.node, change.state)
                 case SetJob():
                     self._set_job(job, change.state)
+                case BeginCleanup():
+                    self._begin_cleanup(job, change.end.state, session)
+                case EndJob():
+                    assert job.ending is not None
+                    self._set_job(job, job.ending)
 
     def cancel(self, name: str) -> tuple[JobState, bool]:
-        """Cancel a job, unless it has ended; its state, and whether this changed it."""
+        """Cancel a job, unless it has ended or ends; its state, and whether this changed it."""
         job = self.jobs[name]
-        if job.state in TERMINAL_STATES:
+        if job.state in TERMINAL_STATES or job.ending is not None:
             return job.state, False
+        cleanup = job.workflow.cleanup if job.state is not JobState.PENDING else ()
+        cleanup = tuple(node for node in cleanup if job.nodes[node] is NodeState.PENDING)
         for node, state in list(job.nodes.items()):
-            if state in OPEN:
+            if state in OPEN and node not in cleanup:
                 self._set_node(job, node, NodeState.CANCELLED)
-        self._set_job(job, JobState.CANCELLED)
         self._forget_rights(name)
-        return JobState.CANCELLED, True
+        if cleanup:
+            self._begin_cleanup(job, JobState.CANCELLED, None)
+        else:
+            self._set_job(job, JobState.CANCELLED)
+        return job.state, True
 
     def retry(self, name: str, version: int, again: RetryPlan, session: int) -> str:
         """Begin a new generation of a job that ended; in a word, what came of it."""
@@ -127,7 +140,7 @@ class Model:
         if job.version != version:
             return "moved"
         job.generation += 1
-        job.state, job.version = JobState.PENDING, job.version + 1
+        job.state, job.version, job.ending = JobState.PENDING, job.version + 1, None
         worked = {key.node for key in self.lanes if key.job == name and key.purpose is Purpose.WORK}
         job.kept = (job.kept - set(again.nodes)) | (again.kept & worked)
         job.nodes |= dict.fromkeys(again.nodes, NodeState.PENDING)
@@ -203,8 +216,9 @@ class Model:
         return cancelled
 
     def is_orphan(self, job: Job) -> bool:
-        """Whether a child job runs for a task that is over."""
-        return job.task is not None and job.state not in TERMINAL_STATES and self.lanes[job.task.lane].closed
+        """Whether a child job runs for a task that is over, and does not end already."""
+        goes_on = job.state not in TERMINAL_STATES and job.ending is None
+        return job.task is not None and goes_on and self.lanes[job.task.lane].closed
 
     def limit(self, kind: LimitKind, name: str, change: LimitChange) -> Limit | None:
         """Set, change or take away a limit."""
@@ -344,6 +358,21 @@ class Model:
     def _is_free(self, right: Right) -> bool:
         lapsed = right.taken_until is not None and right.taken_until < self.now
         return right.session is None or lapsed or self.sessions[right.session].dead
+
+    def _is_stopping(self, name: str) -> bool:
+        """Whether tasks of a job run in lanes that are closed."""
+        return any(
+            lane.closed and lane.count("running", "child") for lane in self.lanes.values() if lane.key.job == name
+        )
+
+    def _begin_cleanup(self, job: Job, ending: JobState, session: int | None) -> None:
+        job.state, job.ending = JobState.RUNNING, ending
+        job.version += 1
+        for lane in self.lanes.values():
+            lane.closed |= lane.key.job == job.name
+        holder = None if session is None or self.sessions[session].dead or self._is_stopping(job.name) else session
+        key = LaneKey(job.name, "", Purpose.START, job.generation)
+        self.rights[key] = Right(holder, None if holder is None else self.now + LEASE)
 
     def _is_suspect(self, attempt: Attempt) -> bool:
         return self.task(attempt).started_at is not None or attempt.number >= DEATHS
@@ -490,6 +519,7 @@ class Model:
     def _set_job(self, job: Job, state: JobState) -> None:
         job.state = state
         job.version += 1
+        job.ending = None
         if state not in TERMINAL_STATES:
             return
         job.ended_at = self.now if job.task else None

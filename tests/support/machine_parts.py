@@ -143,7 +143,7 @@ class Job:
     """One run of a workflow; `version` is the number of its last event.
 
     `waits` are its open gates and waits, each with the time when it is up, if there is one; `task` is the attempt that
-    it runs as, and `ended_at` when that was noted.
+    it runs as, and `ended_at` when that was noted; `ending` is how it ends after its cleanup.
     """
 
     name: str
@@ -159,6 +159,7 @@ class Job:
     signals: dict[tuple[str, int], dict[str, Json]] = field(default_factory=dict)
     task: Attempt | None = None
     ended_at: int | None = None
+    ending: JobState | None = None
     reported_until: int | None = None
 
 

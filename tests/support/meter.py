@@ -32,7 +32,7 @@ class Meter:
         self._tokens: dict[tuple[Any, ...], int] = {}
         self.connection.add_notice_handler(self._hear)
         self.session = self.value(
-            "open_session", "worker", "host", 1, "member", ["default"], 1, "1 hour", [], None, None
+            "open_session", "worker", "host", 1, "member", ["default"], 1, "1 hour", [], None, None, None
         )
 
     def __enter__(self) -> "Meter":

@@ -2,11 +2,12 @@
 
 Every node gets a fate as if nothing could stop a job: when it is reached, when it ends, and how. Each fate is
 defined by those of its parents. The first failure in time then cuts off what had not begun, and the first whose policy
-is `fail` cuts off what still ran.
+is `fail` cuts off what still ran. Cleanup nodes come after all that, as if they were a workflow of their own, to which
+what did not complete is null.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
 
@@ -117,9 +118,31 @@ class _World:
         self.endings = endings
         self.job_id = job_id
         self.fates: dict[str, Fate] = {}
+        self.work: Meaning | None = None  # all but the cleanup, once that is known
 
     def meaning(self) -> Meaning:
-        fates = {name: self.fate(name) for name in self.workflow.names}
+        self.work = self._work_of([node.name for node in self.workflow.nodes if not node.cleanup])
+        cleanup = {node.name: self._clean(node) for node in self.workflow.nodes if node.cleanup}
+        failed = [(fate.ended, name) for name, fate in cleanup.items() if fate.state is NodeState.FAILED]
+        whole = replace(
+            self.work,
+            states={**self.work.states, **{name: fate.state for name, fate in cleanup.items()}},
+            ended={**self.work.ended, **{name: fate.ended[0] for name, fate in cleanup.items()}},
+        )
+        if whole.job is JobState.COMPLETED and failed:
+            return replace(whole, job=JobState.FAILED, blamed=min(failed)[1], result=None, results_of=frozenset())
+        return whole
+
+    def _clean(self, node: AnyNode) -> Fate:
+        """A cleanup node begins when all that is no cleanup has ended, and each cleanup node that it waits for."""
+        assert self.work is not None
+        before = [self.fates[name].ended[0] for name in node.after if self.workflow.node(name).cleanup]
+        now = (max([*self.work.ended.values(), *before]), self.workflow.names.index(node.name))
+        self.fates[node.name] = self._reach(node, now)
+        return self.fates[node.name]
+
+    def _work_of(self, names: Sequence[str]) -> Meaning:
+        fates = {name: self.fate(name) for name in names}
         failed = {name: fate for name, fate in fates.items() if fate.state is NodeState.FAILED}
         first = min((fate.ended for fate in failed.values()), default=END_OF_TIME)
         stop = min((fate.ended for name, fate in failed.items() if self._stops(name, fate, first)), default=END_OF_TIME)
@@ -148,7 +171,7 @@ class _World:
                 return end(JobState.COMPLETED, result=self._value(template, END_OF_TIME))
             except ExpressionError:
                 return end(JobState.FAILED)
-        ran = {n.name for n in self.workflow.nodes if n.kind.has_tasks and states[n.name] is NodeState.COMPLETED}
+        ran = {n.name for n in self.workflow.nodes if n.kind.has_tasks and states.get(n.name) is NodeState.COMPLETED}
         last = frozenset(name for name in ran if not any(name in self._ancestors(other) for other in ran))
         return end(JobState.COMPLETED, results_of=last)
 
@@ -164,8 +187,9 @@ class _World:
     def _fate(self, node: AnyNode) -> Fate:
         time, runs = self._join(node)
         now = (time, self.workflow.names.index(node.name))
-        if not runs:
-            return Fate(NodeState.SKIPPED, now, now)
+        return self._reach(node, now) if runs else Fate(NodeState.SKIPPED, now, now)
+
+    def _reach(self, node: AnyNode, now: Moment) -> Fate:
         try:
             if node.condition is not None and self._value(node.condition, now) is False:
                 return Fate(NodeState.SKIPPED, now, now)
@@ -288,8 +312,11 @@ class _World:
         if reference.root == "inputs":
             return walk(dict(self.inputs), reference.path, reference)
         if reference.root == "job":
-            return self.job_id
-        fate = self.fate(str(reference.path[0]))
+            return self.job_id if self.work is None or reference.path == ("id",) else str(self.work.job)
+        name = str(reference.path[0])
+        if self.work is not None and self.work.states.get(name, self.fates[name].state) is not NodeState.COMPLETED:
+            return None
+        fate = self.fate(name)
         if fate.state is not NodeState.COMPLETED or fate.ended > now or fate.output is None:
             raise Missing(reference)
         return walk(fate.output, reference.path[2:], reference)

@@ -28,6 +28,8 @@ def replay(events: Iterable[Event], nodes: Sequence[str]) -> Replayed:
             states |= dict.fromkeys(_names(event), NodeState.PENDING)
         elif subject == "node" and event.node in states:
             states[event.node] = NodeState(what)
+        elif event.kind == "job.ending":
+            state = JobState.RUNNING
         elif event.kind != "job.submitted" and subject == "job":
             state = JobState(what)
     return Replayed(state, states)

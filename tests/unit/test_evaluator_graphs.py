@@ -1,7 +1,7 @@
 """The evaluator on random graphs, event by event, held against a naive interpreter of what a workflow means (G10)."""
 
 import heapq
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, TypeVar
@@ -15,6 +15,8 @@ from anabranch.engine.advancing.lanes import OpenLane
 from anabranch.engine.advancing.transitions import (
     ABSENT,
     Absent,
+    BeginCleanup,
+    EndJob,
     Event,
     Facts,
     LaneEnded,
@@ -43,6 +45,7 @@ from anabranch.workflows.nodes import (
     OnFailure,
     Spread,
     StageNode,
+    TaskNode,
     Tolerance,
 )
 from anabranch.workflows.validation import find_workflow_mistakes
@@ -94,6 +97,7 @@ class Run:
         self.failure: Failure | None = None
         self.job = JobState.PENDING
         self.end: SetJob | None = None
+        self.ending: SetJob | None = None
         self.outputs: dict[str, Json] = {}
         self.lanes: set[tuple[str, Purpose]] = set()
         self.running: list[tuple[int, str, Purpose, int]] = []
@@ -140,6 +144,8 @@ class Run:
         for change in changes:
             self._apply(change)
         self._check_asked({change.node for change in changes if isinstance(change, SetNode)})
+        if any(isinstance(change, BeginCleanup) for change in changes):
+            self._step(Started())
         opened = [node for node in self.workflow.nodes if self.states[node.name] is NodeState.RUNNING]
         waits = bool(opened) and all(node.kind.waits for node in opened)
         assert waits is (self.job is JobState.WAITING), "a job waits when nothing is open but gates and waits"
@@ -154,15 +160,36 @@ class Run:
             self._set_node(change)
         elif isinstance(change, SetJob):
             self._set_job(change)
+        elif isinstance(change, BeginCleanup):
+            self._begin_cleanup(change.end)
+        elif isinstance(change, EndJob):
+            assert self.ending is not None
+            self._set_job(self.ending)
+
+    def _begin_cleanup(self, end: SetJob) -> None:
+        assert self.ending is None, "it begins once"
+        cleanup = {node.name for node in self.workflow.nodes if node.cleanup}
+        assert cleanup == {name for name, state in self.states.items() if state not in ENDED}
+        assert cleanup == {name for name, state in self.states.items() if state is NodeState.PENDING}
+        self.job, self.ending = JobState.RUNNING, end
 
     def _check_asked(self, moved: set[str]) -> None:
         """It asks only for outputs that change no more, of nodes before one that it moves, or for the job's result."""
         assert all(self.states[name] in ENDED for name in self.asked)
         before = set[str]().union(*(ancestors(self.workflow, name) for name in moved))
-        assert self.end is not None or self.asked <= before
+        assert self.end is not None or self.ending is not None or self.asked <= before
 
     def _plan(self, event: Event) -> tuple[Transition, ...]:
-        facts = Facts("job", dict(self.case.inputs), dict(self.states), dict(self.taken), self.failure, state=self.job)
+        ending = None if self.ending is None else self.ending.state
+        facts = Facts(
+            "job",
+            dict(self.case.inputs),
+            dict(self.states),
+            dict(self.taken),
+            self.failure,
+            state=self.job,
+            ending=ending,
+        )
         values: dict[tuple[str | int, ...], Json | Absent] = {}
         while isinstance(planned := self._plan_twice(facts, event, values), Needs):
             found = {reference.path: self._look_up(reference) for reference in planned.references}
@@ -276,8 +303,27 @@ class Drawing:
         for number in range(self.number(1, MOST_NODES)):
             node = self._node(f"n{number}")
             self.nodes[node.name] = node
+        known = list(self.nodes)
         nodes = tuple(map(self._with_branches, self.nodes.values()))
-        return Workflow("w", nodes, output=self._fields(list(self.nodes)) if self.chance(5) else None)
+        return Workflow("w", (*nodes, *self._cleanup(nodes)), output=self._fields(known) if self.chance(5) else None)
+
+    def _cleanup(self, nodes: Sequence[AnyNode]) -> Iterator[AnyNode]:
+        """Up to two cleanup nodes, of which one may wait for the other."""
+        passed = {name for node in nodes for name in node.parents}
+        last = tuple(node.name for node in nodes if node.name not in passed)
+        known, before = list(self.nodes), tuple[str, ...]()
+        for number in range(self.pick((0, 0, 1, 2))):
+            name = f"c{number}"
+            yield make_node(
+                name,
+                "h",
+                (*last, *(before if self.chance(2) else ())),
+                cleanup=True,
+                on_failure=self.pick(tuple(OnFailure)),
+                when=self.pick((None, None, self._condition(known), "job.ending == 'failed'")),
+                params={**self._fields(known), **({"how": "{{ job.ending }}"} if self.chance(3) else {})},
+            )
+            before = (name,)
 
     def _node(self, name: str) -> AnyNode:
         kind, edges = self._linked(self.pick(KINDS))
@@ -504,10 +550,24 @@ def test_e1_a_failure_ends_the_job_and_nothing_begins_after_it(case: Case) -> No
     moved = [(change.node, change.state) for change in run.log if isinstance(change, SetNode)]
     failed = [place for place, (_, state) in enumerate(moved) if state is NodeState.FAILED]
     for name, state in moved[failed[0] :] if failed else ():
+        if case.workflow.node(name).cleanup:
+            continue
         lasting = (NodeState.FAILED, NodeState.SKIPPED, NodeState.CANCELLED)
         assert state in lasting or (state is NodeState.COMPLETED and (name, NodeState.RUNNING) in moved)
     assert run.job in TERMINAL_STATES
     assert not failed or run.job is JobState.FAILED
+
+
+@examples(150)
+@given(cases())
+def test_e1_cleanup_runs_once_whatever_the_job_came_to(case: Case) -> None:
+    run = Run(case).play()
+    for node in case.workflow.nodes:
+        if isinstance(node, TaskNode) and node.cleanup and node.when is None and not node.params:
+            moves = [change.state for change in run.log if isinstance(change, SetNode) and change.node == node.name]
+            assert moves[0] is NodeState.RUNNING
+            assert (node.name, Purpose.WORK) in run.lanes
+            assert len(moves) == 2
 
 
 @examples(120)

@@ -16,7 +16,7 @@ from anabranch.client.webhooks import AsyncWebhooks, Webhooks
 from anabranch.errors import NotFound
 
 PUBLIC = {
-    "anabranch": "AnabranchError BusinessLogicError Checkpoint Conflict Context ContractViolationError"
+    "anabranch": "AnabranchError Breaker BusinessLogicError Checkpoint Conflict Context ContractViolationError"
     " DatabaseError DefinitionError HandlerContext HandlerResult Input InputError Interrupted Job JobBase"
     " JobDeclaration NotFound Permanent PublishedTable Resource ResourceNotFoundError Retry ServiceBusError TaskContext"
     " TaskError TaskExecutionError TaskSpec Throttled Transient Unavailable ValidationError choose end expr fan_in gate"

@@ -389,7 +389,8 @@ def test_gates_waits_ends_and_workflows_are_calls() -> None:
 def test_the_options_are_those_that_nodes_have() -> None:
     models = (TaskNode, WorkflowNode, FanOutNode, FanInNode, HandlerWork, WorkflowWork)
     keys = {key for model in models for key in declared_keys(model)}
-    assert {*Options.__annotations__, *NodeOptions.__annotations__} - {"name", "after", "after_any"} == keys - {
+    options = {key.rstrip("_") for key in (*Options.__annotations__, *NodeOptions.__annotations__)}
+    assert options - {"name", "after", "after_any"} == keys - {
         "handler", "workflow", "params", "source", "task",
     }  # fmt: skip
 

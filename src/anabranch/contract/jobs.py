@@ -112,6 +112,8 @@ class JobSummary(Answer):
     job_id: str
     job_type: str
     status: JobState
+    ending: JobState | None
+    """How it ends once its cleanup nodes have ended, if only these are left."""
     priority: int
     platform: str
     labels: Mapping[str, str]
@@ -216,7 +218,8 @@ class JobStatus(JobSummary):
     """The same as `result`."""
 
     def __str__(self) -> str:
-        lines = [f"{self.job_type} {self.job_id[:12]}: {self.status}", f"  {self._spell_tasks()}"]
+        after = f", {self.ending} after its cleanup" if self.ending else ""
+        lines = [f"{self.job_type} {self.job_id[:12]}: {self.status}{after}", f"  {self._spell_tasks()}"]
         lines += [f"  waits: {reason}" for reason in self.waiting_for]
         if self.error:
             lines += [f"  error: {self.error.in_words}", *([f"  {self.error.remedy}"] if self.error.remedy else [])]
@@ -284,7 +287,8 @@ class Event(Answer):
     """From 1, without gaps."""
     at: datetime
     kind: str
-    """`job.` or `node.` and its new status, or `job.submitted`, `job.retried`, `gate.signalled`, `tasks.repeated`."""
+    """`job.` or `node.` and its new status, or `job.submitted`, `job.ending`, `job.retried`, `gate.signalled`,
+    `tasks.repeated`."""
     node: str | None
     by: str | None
     """The principal of the request that caused it, if one did."""

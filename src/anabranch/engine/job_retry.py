@@ -29,7 +29,7 @@ def choose_retry(
     nodes: Collection[str] = (),
     from_node: str | None = None,
 ) -> RetryPlan:
-    """The nodes that a retry runs: the failed ones, or these, or all from one node on; and all nodes after them.
+    """The nodes that a retry runs: the failed ones, or these, or all from one node on; and all after them, whole.
 
     `failed` counts the failed tasks of each node. Without a choice it is what failed the job, or, in a job that
     completed in spite of failures, those.
@@ -57,8 +57,8 @@ def choose_retry(
     whole = {from_node} if from_node else set()
     behind = workflow.behind(chosen | whole)
     skipped = {name for name, state in states.items() if state is NodeState.SKIPPED}
-    again = chosen | whole | behind | skipped
+    again = chosen | whole | behind | skipped | set(workflow.cleanup)
     return RetryPlan(
         nodes=tuple(node.name for node in workflow.nodes if node.name in again),
-        kept=frozenset(chosen - whole - behind),
+        kept=frozenset(chosen - whole - behind - set(workflow.cleanup)),
     )

@@ -49,7 +49,7 @@ RightId = NewType("RightId", int)
 
 
 TERMINAL_STATES = frozenset({JobState.COMPLETED, JobState.FAILED, JobState.CANCELLED})
-CALLER_EVENTS = frozenset({"job.submitted", "job.cancelled", "job.retried", "gate.signalled"})
+CALLER_EVENTS = frozenset({"job.submitted", "job.ending", "job.cancelled", "job.retried", "gate.signalled"})
 
 
 class Purpose(StrEnum):
@@ -118,7 +118,7 @@ class Answer(StrEnum):
 
 @dataclass(frozen=True)
 class Job:
-    """One run of a workflow."""
+    """One run of a workflow; `ending` is how it ends once its cleanup nodes have ended."""
 
     id: int
     job_id: str
@@ -142,6 +142,7 @@ class Job:
     watched: bool
     platform: str
     tick: JsonObject | None
+    ending: JobState | None
 
 
 @dataclass(frozen=True)
@@ -365,6 +366,7 @@ class RightView:
 
     `failure` is why a job fails that still lets others finish; `signal` is what a gate received, in a list of one;
     `kept` are the nodes that go on with the results they have; `is_child` says that another job waits for this one.
+    `ending` is how the job ends once its cleanup nodes have ended.
     """
 
     id: RightId
@@ -387,6 +389,7 @@ class RightView:
     kept: frozenset[str] = frozenset()
     is_child: bool = False
     tick: JsonObject | None = None
+    ending: JobState | None = None
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,7 @@ from anabranch.engine.submitting.submission import IdempotencyKey, Submission
 from anabranch.errors import AnabranchError, Conflict
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.expressions import Reference
+from anabranch.workflows.work import Breaker
 
 if TYPE_CHECKING:
     from anabranch.engine.submitting.schedules.ports import TickStore
@@ -274,6 +275,7 @@ class TaskQueue(Protocol):
         slots: int,
         lease: timedelta,
         handlers: Mapping[str, str] | None = None,
+        breakers: Mapping[tuple[LimitKind, str], Breaker] | None = None,
     ) -> SessionId: ...
     async def end_session(self, session: SessionId, reason: str) -> None: ...
     async def checkpoint(self, session: SessionId, attempt: Attempt, number: int, phase: str, state: str) -> bool: ...

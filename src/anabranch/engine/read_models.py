@@ -21,6 +21,7 @@ __all__ = [
     "JobHead",
     "LabelledJob",
     "NodeDetail",
+    "OpenBreaker",
     "StuckJobs",
     "TaskDetail",
     "Trace",
@@ -175,6 +176,16 @@ class Trouble:
 
 
 @dataclass(frozen=True)
+class OpenBreaker:
+    """A breaker that lets nothing of a queue or handler begin, for how long it has, and why."""
+
+    kind: str
+    name: str
+    open_seconds: float
+    message: str | None
+
+
+@dataclass(frozen=True)
 class Horizon:
     """What keeps dead rows from being vacuumed, and for how long."""
 
@@ -187,7 +198,7 @@ class Vitals:
     """The figures that health is judged by: live processes, duties, free rights, ready tasks and workers by queue,
     tasks by the handler that no worker has, what keeps processes and jobs from going on, connections to this database
     and to all of the server's, the release of the schema that was deployed, and of ours, what holds the horizon of
-    vacuums, and the last step of the server's clock."""
+    vacuums, the last step of the server's clock, and the breakers that are open."""
 
     workers: int
     orchestrators: int
@@ -205,6 +216,7 @@ class Vitals:
     our_release: int
     horizon: Horizon | None
     clock_step: ClockStep | None = None
+    breakers: tuple[OpenBreaker, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -223,6 +235,7 @@ class Gauges:
     due: dict[str, int]
     sessions: dict[str, int]
     served: dict[str, int]
+    breakers: list[tuple[str, str, bool]]
     slots: int
     duties: dict[str, float]
     untaken_rights: int

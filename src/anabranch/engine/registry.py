@@ -26,7 +26,7 @@ from anabranch.workflows.nodes import AnyNode, FanInNode, FanOutNode
 from anabranch.workflows.python import WorkflowFunction, functions_in
 from anabranch.workflows.stages import Declaration, classes_in, declare
 from anabranch.workflows.validation import find_handler_mistakes
-from anabranch.workflows.work import DEFAULT_QUEUE, Handler, HandlerWork
+from anabranch.workflows.work import DEFAULT_QUEUE, Breaker, Handler, HandlerWork
 from anabranch.workflows.yaml.load import Loaded, load_yaml
 
 __all__ = ["Registry", "load_plugins", "loaded_modules"]
@@ -149,6 +149,11 @@ class Registry:
     def versions(self) -> dict[str, str]:
         """The version of each handler: its own, else that of the installed package that it is in, else 0."""
         return {name: found.version or version_of(self._modules.get(name, "")) for name, found in self.handlers.items()}
+
+    @property
+    def breakers(self) -> dict[str, Breaker]:
+        """The breakers of handlers, by name."""
+        return {name: found.breaker for name, found in self.handlers.items() if found.breaker is not None}
 
     @property
     def workflows(self) -> list[Workflow]:

@@ -67,7 +67,7 @@ def fill_template(template: Template, given: TaskValues) -> Json:
                 return walk(given.item, reference.path, reference)
             case "index":
                 return given.index
-            case "job":
+            case "job" if reference.path != ("ending",):
                 return find_job_value(reference, given.job_id, given.tick)
             case _:
                 return _stored(reference, given.values)

@@ -55,6 +55,11 @@ class Workflow(Model):
         """The hashes of the workflows that it runs jobs of."""
         return frozenset(node.work.workflow_hash for node in self.nodes if isinstance(node.work, WorkflowWork))
 
+    @cached_property
+    def cleanup(self) -> tuple[str, ...]:
+        """The names of its cleanup nodes."""
+        return tuple(node.name for node in self.nodes if node.cleanup)
+
     def behind(self, names: Collection[str]) -> set[str]:
         """The nodes that come after any of these, however far."""
         found: set[str] = set()

@@ -122,6 +122,7 @@ class Node(Model):
     name: SkipJsonSchema[str] = Field(validation_alias=NAME)
     after: SkipJsonSchema[tuple[str, ...]] = filled("after", ())
     after_any: SkipJsonSchema[tuple[str, ...]] = filled("after_any", ())
+    cleanup: SkipJsonSchema[bool] = filled("cleanup", False)
     description: str = declared("", "What it does, in a sentence.")
     when: Annotated[Json, Check(values.read_any, {"type": ["string", "boolean"]})] = declared(
         None, "A condition; where it is false, the node is skipped."
@@ -196,9 +197,13 @@ class ConditionalNode(Node):
 
 @dataclass(frozen=True, kw_only=True)
 class TaskNode(Node, HandlerWork):
-    """One task: a handler and its parameters."""
+    """One task: a handler and its parameters. A cleanup node runs after all others, however these end."""
 
     kind = Kind.TASK
+
+    cleanup: StrictBool = declared(
+        False, "Whether it runs at the end of the job, also of one that fails or is cancelled.", "finally"
+    )
 
     @property
     def work(self) -> HandlerWork:
@@ -220,6 +225,7 @@ class StageNode(TaskNode):
     max_running: Count = Field(default=None, validation_alias="max_parallel_tasks")
     planned: bool = filled("planned", False)
     aggregated: bool = filled("aggregated", False)
+    cleanup: bool = filled("cleanup", False)
     description: str = filled("description", "")
     when: Json = filled("when", None)
     params: None = filled("params", None)

@@ -81,7 +81,7 @@ class Scope:
             case "item":
                 return "any" if self.has_item else None
             case "job":
-                return "string"
+                return None if reference.path == ("ending",) and not self._is_cleanup else "string"
             case _:
                 return None
 
@@ -96,6 +96,9 @@ class Scope:
             return "item and index are known in the params of a fan_out's task only."
         if reference.root == "object":
             return "Only the inputs of a schedule can name the object that it found; give it to an input."
+        if reference.root == "job":
+            self.reasons[said] = "how the job ends is not known here"
+            return "Nodes with finally know it."
         name = str(reference.path[0])
         if reference.root == "inputs":
             return nearest(name, list(self.workflow.inputs or ())) or "Declare it in inputs."
@@ -114,6 +117,8 @@ class Scope:
             return "", ""
         if named.kind is Kind.START:
             return f"{name} is a start and has no output", "Use inputs."
+        if named.cleanup and not self.node:
+            return f"{name} has finally: it runs once the output is made", "Use what runs before."
         if name == self.node:
             return "a node can't use its own output", ""
         if not self.node or not self.before or self.before.holds(name, self.node):
@@ -142,7 +147,12 @@ class Scope:
         if fields is None or len(reference.path) < 3:
             return "any"
         kind = fields.get(str(reference.path[2]))
-        return kind if kind is None or len(reference.path) == 3 else "any"
+        is_there = len(reference.path) == 3 and not self._is_cleanup  # what did not complete is null to cleanup nodes
+        return kind if kind is None or is_there else "any"
+
+    @property
+    def _is_cleanup(self) -> bool:
+        return self.node is not None and self.workflow.node(self.node).cleanup
 
     def _type_of_input(self, reference: Reference) -> TypeName | None:
         if self.workflow.inputs is None:

@@ -106,6 +106,8 @@ def _naming(workflow: Workflow, is_whole: bool) -> Iterator[Mistake]:
     names = Counter(node.name for node in workflow.nodes)
     if not names and is_whole:
         yield Mistake(("nodes",), "there are no nodes", "Write at least one.")
+    if names and is_whole and all(node.cleanup for node in workflow.nodes):
+        yield Mistake(("nodes",), "all nodes have finally: there is nothing to clean up after", "Write one without.")
     if not ID.fullmatch(workflow.id):
         yield Mistake(("workflow_id",), f"{quote(workflow.id)} can't be a workflow's id", ID_HINT, of_value=True)
     for name, times in names.items():
@@ -174,7 +176,7 @@ def _edge_mistakes(node: Node, workflow: Workflow, known: set[str], ended: set[s
     for name in node.parents:
         if name not in known:
             yield Mistake((*at, "depends_on"), f"there is no node {quote(name)}", nearest(name, workflow.names))
-        if name in ended and name != node.name:
+        if name in ended and name != node.name and not node.cleanup:
             yield Mistake(at, f"nothing can come after an end, and {quote(name)} is one")
         if name in known and not _leads_to(workflow.node(name), node):
             hint = "Name this node in the next of a branch."
@@ -184,7 +186,11 @@ def _edge_mistakes(node: Node, workflow: Workflow, known: set[str], ended: set[s
 
 
 def _leads_to(parent: Node, child: Node) -> bool:
-    return not isinstance(parent, ConditionalNode) or any(child.name in branch.next for branch in parent.branches)
+    return (
+        not isinstance(parent, ConditionalNode)
+        or child.cleanup
+        or any(child.name in branch.next for branch in parent.branches)
+    )
 
 
 def _node_mistakes(node: Node, workflow: Workflow, is_whole: bool) -> Iterator[Mistake]:

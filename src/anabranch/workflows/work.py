@@ -32,6 +32,7 @@ __all__ = [
     "DEFAULT_QUEUE",
     "DEFAULT_TIMEOUT",
     "Backoff",
+    "Breaker",
     "Handler",
     "HandlerWork",
     "Mapped",
@@ -91,6 +92,15 @@ class Retry(Model):
             if isinstance(first, int | float) and isinstance(longest, int | float) and 0 <= longest < first:
                 raise refuse("max_delay_seconds is less than initial_delay_seconds", "", "max_delay_seconds")
         return given
+
+
+@dataclass(frozen=True, kw_only=True)
+class Breaker(Model):
+    """Stops all tasks of a handler or a queue for a time, when so many attempts failed for what is outside."""
+
+    failures: Annotated[int, Whole(1, MAX_ATTEMPTS)] = Field(description="How many such failures open it.")
+    window_seconds: Annotated[float, Seconds()] = Field(description="The time in which they count together.")
+    open_seconds: Annotated[float, Seconds()] = Field(description="How long nothing begins; then one task tries.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,3 +203,4 @@ class Handler:
     summary: str = ""
     result: type[BaseModel] | None = None
     version: str | None = None
+    breaker: Breaker | None = None

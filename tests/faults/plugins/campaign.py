@@ -79,6 +79,21 @@ def add(params: dict[str, Any], ctx: Context) -> dict[str, Any]:
     return end(run, sum(result["value"] for result in results), params, ctx, count=len(results))
 
 
+@register_handler("campaign.idle_or_end", timeout_seconds=3600)
+def idle_or_end(params: dict[str, Any], ctx: Context) -> dict[str, Any]:
+    run = begin(params, ctx)
+    while params["ends"] == "cancelled" and not ctx.cancelled:
+        time.sleep(0.05)
+    if params["ends"] == "failed" and not Path(params["file"]).exists():
+        raise Permanent("the file is not there", code="campaign.broken")
+    return end(run, scramble(params["number"]), params, ctx)
+
+
+@register_handler("campaign.tidy")
+def tidy(params: dict[str, Any], ctx: Context) -> dict[str, Any]:
+    return end(begin(params, ctx), [params["how"], params["work"]], params, ctx)
+
+
 @register_job
 class Fan(Job):
     """A fan-out of tasks of every kind in turn, and their sum."""

@@ -23,7 +23,8 @@ select j.job_id, concat('its last event is ', j.last_event, ', and there are ', 
 select j.job_id, concat('it is ', j.state, ', and its events say ', e.said) as what
   from app.jobs j
  cross join lateral (
-       select case when x.kind in ('job.submitted', 'job.retried') then 'pending' else substr(x.kind, 5) end as said
+       select case when x.kind in ('job.submitted', 'job.retried') then 'pending'
+                   when x.kind = 'job.ending' then 'running' else substr(x.kind, 5) end as said
          from app.events x where x.job = j.id and x.kind like 'job.%%' order by x.seq desc limit 1) e
  where (%(since)s::interval is null or j.finished_at is null or j.finished_at >= app.now() - %(since)s::interval)
    and e.said <> j.state::text

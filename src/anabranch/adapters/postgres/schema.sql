@@ -40,7 +40,8 @@ create table app.workflows (
 );
 
 -- watched: somebody is notified when its state changes. platform: whose it is; of a child its root's. tick: the times of the
--- schedule that made it or its root.
+-- schedule that made it or its root. ending: how it ends once its cleanup nodes have ended, as app.set_job takes it; null while
+-- more than its cleanup is left to do, and once it has ended.
 create table app.jobs (
     id bigint generated always as identity primary key,
     job_id text collate "C" not null unique,
@@ -64,6 +65,7 @@ create table app.jobs (
     watched boolean not null default false,
     platform text not null,
     tick jsonb,
+    ending jsonb,
     unique (identity, ordinal)
 );
 
@@ -398,6 +400,25 @@ create table app.limit_changes (
 ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 
 create index limit_changes_of on app.limit_changes (kind, name, xid);
+
+-- What stops the tasks of a queue or handler for a while that fail again and again for what is outside. failed_at: the newest
+-- failures that count, while it is closed. opened_at, closed_at: when it was open last. open_until: then one task probes it;
+-- probe_at: when that was claimed. error: of the last failure.
+create table app.breakers (
+    kind text not null check (kind in ('queue', 'handler')),
+    name text not null,
+    failures integer not null check (failures > 0),
+    window_for interval not null,
+    open_for interval not null,
+    failed_at timestamptz[] not null default '{}',
+    is_open boolean not null default false,
+    opened_at timestamptz,
+    closed_at timestamptz,
+    open_until timestamptz,
+    probe_at timestamptz,
+    error jsonb,
+    primary key (kind, name)
+);
 
 -- How long jobs, nodes and attempts of tasks took and how long tasks waited, for metrics: each transaction adds rows, so that
 -- no two wait for each other; the sweeper adds them to the histograms. Name: the workflow, handler or queue; detail: how it

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from anabranch.adapters.postgres.schema.pgstac import Catalog
 from anabranch.contract.stack import Status
 from anabranch.durations import spell_duration
-from anabranch.engine.read_models import ClockStep, Duty, StuckJobs, Trouble, Vitals
+from anabranch.engine.read_models import ClockStep, Duty, OpenBreaker, StuckJobs, Trouble, Vitals
 from anabranch.errors import AnabranchError
 
 __all__ = [
@@ -108,6 +108,8 @@ def diagnose(vitals: Vitals | AnabranchError, took: float) -> Iterator[Part]:
     yield _diagnose_schema(vitals)
     yield _diagnose_vacuum(vitals)
     yield from _diagnose_queues(vitals)
+    if vitals.breakers:
+        yield _diagnose_breakers(vitals.breakers)
     if vitals.missing_handlers:
         yield _diagnose_handlers(vitals.missing_handlers)
     if lasting := [trouble for trouble in vitals.troubles if trouble.age_seconds > LASTING_SECONDS]:
@@ -230,6 +232,14 @@ def _diagnose_queues(vitals: Vitals) -> Iterator[Part]:
         else:
             remedy = f"Start a worker whose plugins have a handler of queue {queue}: `anabranch worker`."
             yield Part(f"queue {queue}", "degraded", detail, remedy)
+
+
+def _diagnose_breakers(opened: Sequence[OpenBreaker]) -> Part:
+    some = "; ".join(
+        f"the breaker of {one.kind} {one.name} is open for {one.open_seconds:.0f} s: {one.message}" for one in opened
+    )
+    remedy = "Fix what is outside; then one task closes it, and waiting tasks continue by themselves."
+    return Part("breakers", "degraded", some[:MAX_DETAIL_CHARS], remedy)
 
 
 def _diagnose_handlers(missing: Mapping[str, int]) -> Part:

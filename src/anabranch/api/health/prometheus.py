@@ -30,6 +30,7 @@ class Sample(NamedTuple):
 # fmt: off
 METRICS: tuple[Metric, ...] = (
     Metric("anabranch_attempts_repeated_total", "counter", (), "Attempts that did not end their task, in the whole database."),
+    Metric("anabranch_breaker_open", "gauge", ("kind", "name"), "1 while the breaker of a queue or handler lets nothing begin, or one task tries."),
     Metric("anabranch_database_bytes", "gauge", (), "Size of the database."),
     Metric("anabranch_database_connections", "gauge", (), "Connections to the database, of all processes."),
     Metric("anabranch_database_connections_limit", "gauge", (), "Connections that the server allows."),

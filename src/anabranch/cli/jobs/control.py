@@ -32,7 +32,8 @@ def cancel(
     """Cancel a job: no more tasks start, and running tasks are asked to stop."""
     with connect() as client:
         cancelled = client.cancel(job, reason)
-    print_result(cancelled, f"job {cancelled.job_id} {cancelled.status}", json=json)
+    after = " after its cleanup" if cancelled.ending else ""
+    print_result(cancelled, f"job {cancelled.job_id} {cancelled.ending or cancelled.status}{after}", json=json)
 
 
 def retry(

@@ -98,7 +98,7 @@ def _show_job(job: JobStatus, graph: Graph | None) -> None:
 def _show_head(job: JobStatus) -> None:
     print_line(f"job       {job.job_id}")
     print_line(f"workflow  {job.job_type}")
-    print_line(f"status    {coloured(job.status)}")
+    print_line(f"status    {coloured(job.status)}{f', {job.ending} after its cleanup' if job.ending else ''}")
     if job.labels:
         print_line(f"labels    {escape(format_labels(job.labels))}")
     if job.parent:

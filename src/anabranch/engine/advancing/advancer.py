@@ -13,6 +13,8 @@ from anabranch.engine.advancing.evaluator import plan
 from anabranch.engine.advancing.lanes import KeepLane, OpenLane
 from anabranch.engine.advancing.node_outputs import Outputs
 from anabranch.engine.advancing.transitions import (
+    BeginCleanup,
+    EndJob,
     Event,
     Facts,
     LaneEnded,
@@ -41,7 +43,7 @@ from anabranch.engine.model import (
 from anabranch.engine.ports import Applied, JobStore, Refused, SessionGone, TakenRight
 from anabranch.engine.sessions.doorbell import Doorbell
 from anabranch.engine.task_parameters import Definitions
-from anabranch.errors import AnabranchError, Unavailable
+from anabranch.errors import AnabranchError, NotFound, Unavailable
 from anabranch.storage.large_results import Results
 from anabranch.workflows.definition import Workflow
 
@@ -141,7 +143,7 @@ class Advancer:
             try:
                 applied = await self._store.apply(right, self._session, view, transitions)
             except Refused as error:
-                transitions = _fail_job(view, describe_error(error))
+                transitions = await self._fail_job(view, describe_error(error))
                 applied = await self._store.apply(right, self._session, view, transitions)
             if applied.result is ApplyResult.APPLIED:
                 self._ring(view, transitions)
@@ -150,8 +152,8 @@ class Advancer:
                 return applied
 
     async def _follow(self, view: RightView, transitions: Sequence[Transition]) -> list[TakenRight]:
-        """After a job's end: cancel its child jobs, and report to its parent."""
-        if not any(isinstance(change, SetJob) and change.state in TERMINAL_STATES for change in transitions):
+        """After a job's end, or that of its work: cancel its child jobs, and report to its parent."""
+        if not any(map(_ends, transitions)):
             return []
         if (await self._definitions.get(view.workflow_hash)).parts:
             await end_orphans(self._store)
@@ -171,14 +173,34 @@ class Advancer:
             raise exhausted_error(error) from error
         except Exception as error:  # a poison job hurts only itself (E10)
             log.exception("job.plan_failed", **_ids(view))
-            return _fail_job(view, describe_error(error))
+            return await self._fail_job(view, describe_error(error))
+
+    async def _fail_job(self, view: RightView, failure: Failure) -> tuple[Transition, ...]:
+        """Fail a job that can't be planned; its cleanup runs if it had begun, unless that is what can't be planned."""
+        if view.state in TERMINAL_STATES:
+            return ()
+        try:
+            cleanup = (await self._definitions.get(view.workflow_hash)).cleanup
+        except NotFound:
+            cleanup = ()
+        runs_cleanup = bool(cleanup) and view.ending is None and view.state is not JobState.PENDING
+        open_nodes = (
+            name
+            for name, state in view.states.items()
+            if state in (NodeState.PENDING, NodeState.RUNNING) and not (runs_cleanup and name in cleanup)
+        )
+        nodes = (SetNode(name, _fate(view, name), failure if name == view.node else None) for name in open_nodes)
+        end = SetJob(JobState.FAILED, failure)
+        if runs_cleanup:
+            return (*nodes, BeginCleanup(end))
+        return (*nodes, end if view.ending in (None, JobState.COMPLETED) else EndJob())
 
     async def _evaluate(self, workflow: Workflow, view: RightView) -> tuple[Transition, ...]:
         """Plan, and load the outputs that turn out to be needed, until nothing is missing."""
         values: Values = {}
         facts = Facts(
             view.job_id, view.parameters, view.states, view.taken, view.failure, state=view.state, kept=view.kept,
-            tick=view.tick,
+            tick=view.tick, ending=view.ending,
         )  # fmt: skip
         while True:
             planned = plan(workflow, facts, _event(view), values)
@@ -194,6 +216,10 @@ class Advancer:
         for change in transitions:
             if isinstance(change, SetJob):
                 log.info("job.status_changed", **_ids(view), state=change.state)
+            elif isinstance(change, BeginCleanup):
+                log.info("job.ending", **_ids(view), state=change.end.state)
+            elif isinstance(change, EndJob):
+                log.info("job.status_changed", **_ids(view), state=view.ending)
         self._bell.ring({change.queue for change in transitions if isinstance(change, OpenLane | KeepLane)})
 
 
@@ -252,12 +278,8 @@ def _event(view: RightView) -> Event:
             return LaneEnded(view.node, view.purpose, view.failed or 0, view.error, view.width or 0)
 
 
-def _fail_job(view: RightView, failure: Failure) -> tuple[Transition, ...]:
-    if view.state in TERMINAL_STATES:
-        return ()
-    open_nodes = (name for name, state in view.states.items() if state in (NodeState.PENDING, NodeState.RUNNING))
-    nodes = (SetNode(name, _fate(view, name), failure if name == view.node else None) for name in open_nodes)
-    return (*nodes, SetJob(JobState.FAILED, failure))
+def _ends(change: Transition) -> bool:
+    return isinstance(change, BeginCleanup | EndJob) or (isinstance(change, SetJob) and change.state in TERMINAL_STATES)
 
 
 def _fate(view: RightView, name: str) -> NodeState:

@@ -17,6 +17,8 @@ from anabranch.engine.advancing.lanes import (
     work_queue,
 )
 from anabranch.engine.advancing.transitions import (
+    BeginCleanup,
+    EndJob,
     Event,
     Facts,
     LaneEnded,
@@ -88,6 +90,8 @@ class _Step:
             if self.facts.state is JobState.PENDING:
                 self.changes.append(SetJob(JobState.RUNNING))
                 self._settle()
+            elif self.facts.ending is not None and self.facts.state not in TERMINAL_STATES:
+                self._settle()
         elif self.states[event.node] is NodeState.RUNNING:
             node = self.workflow.node(event.node)
             if isinstance(event, LaneEnded):
@@ -106,6 +110,7 @@ class _Step:
         allowed = node.tolerate.of(event.width) if isinstance(node, FanOutNode) and is_work else 0
         if event.failed > allowed and not (is_work and node.on_failure is OnFailure.CONTINUE):
             self._fail(node, event.error or Failure(code="task.failed", message="a task failed"))
+            self._settle()
         elif event.purpose is Purpose.PLAN and isinstance(node, StageNode):
             self.changes.append(work_lane(node, self.facts.parameters, planned=True))
         elif event.purpose is Purpose.WORK and isinstance(node, StageNode) and node.aggregated:
@@ -119,8 +124,9 @@ class _Step:
 
     def _settle(self) -> None:
         """Run or skip every node whose edges allow it, in topological order, and end the job when none is left."""
-        for node in self.workflow.nodes if self.failure is None else ():
-            if self.states[node.name] is NodeState.PENDING and self.failure is None:
+        for node in self.workflow.nodes:
+            may_begin = self.failure is None if not node.cleanup else self.facts.ending is not None
+            if self.states[node.name] is NodeState.PENDING and may_begin:
                 verdict = self._judge(node)
                 if verdict is True:
                     self._reach(node)
@@ -130,6 +136,8 @@ class _Step:
 
     def _judge(self, node: Node) -> bool | None:
         """Whether a node runs, by its edges (G2, G3): None while that is open."""
+        if node.cleanup:  # whatever became of those before it
+            return None if any(self.states[name] in OPEN_STATES for name in node.parents) else True
         all_of = [self._is_live(parent, node.name) for parent in node.after]
         any_of = [self._is_live(parent, node.name) for parent in node.after_any]
         if (all_of and all(live is False for live in all_of)) or (any_of and all(live is False for live in any_of)):
@@ -251,29 +259,36 @@ class _Step:
         failure = replace(failure, node=node.name)
         self.failure = self.failure or failure
         self._set(node, NodeState.FAILED, failure)
-        for name, state in list(self.states.items()):
-            if state is NodeState.PENDING:
-                self._set(self.workflow.node(name), NodeState.SKIPPED)
-            elif state is NodeState.RUNNING and node.on_failure is not OnFailure.FINISH:
-                self._set(self.workflow.node(name), NodeState.CANCELLED)
-        self._finish()
+        for other in self.workflow.nodes if not node.cleanup else ():
+            if other.cleanup:
+                break
+            if self.states[other.name] is NodeState.PENDING:
+                self._set(other, NodeState.SKIPPED)
+            elif self.states[other.name] is NodeState.RUNNING and node.on_failure is not OnFailure.FINISH:
+                self._set(other, NodeState.CANCELLED)
 
     def _finish(self) -> None:
-        if self.known.needs or self._has_finished():
+        if self.known.needs:
             return
-        if any(state in OPEN_STATES for state in self.states.values()):
+        ending = self.facts.ending
+        if any(self.states[n.name] in OPEN_STATES for n in self.workflow.nodes if ending is not None or not n.cleanup):
             self._balance()
-            return
-        if self.failure is not None:
-            self.changes.append(SetJob(JobState.FAILED, self.failure))
-            return
+        elif ending is None:
+            self._end_work()
+        else:
+            failure = self.failure if ending is JobState.COMPLETED else None
+            self.changes.append(SetJob(JobState.FAILED, failure) if failure is not None else EndJob())
+
+    def _end_work(self) -> None:
+        """All but the cleanup nodes have ended: end the job, or note how it ends after them."""
         try:
-            self.changes.append(self._completed())
+            end = self._completed() if self.failure is None else SetJob(JobState.FAILED, self.failure)
         except Unknown:
             return
         except ExpressionError as error:
             failure = Failure(code="expression.failed", message=f"output: {error.message}")
-            self.changes.append(SetJob(JobState.FAILED, failure))
+            end = SetJob(JobState.FAILED, failure)
+        self.changes.append(BeginCleanup(end) if self.workflow.cleanup else end)
 
     def _balance(self) -> None:
         """Say whether the job waits: nothing of it is open but gates and waits."""
@@ -289,9 +304,6 @@ class _Step:
         """The job's state with the changes made so far."""
         states = [change.state for change in self.changes if isinstance(change, SetJob)]
         return states[-1] if states else self.facts.state
-
-    def _has_finished(self) -> bool:
-        return self.job_state in TERMINAL_STATES
 
     def _completed(self) -> SetJob:
         if self.workflow.output is not None:

@@ -23,6 +23,7 @@ from anabranch.workflows.expressions import (
 __all__ = ["KnownValues", "Unknown"]
 
 MAX_VALUES_CHARS = 1_000_000
+ENDING = Reference("job", ("ending",))  # how the job ends, which its cleanup nodes know
 
 
 class Unknown(Exception):
@@ -42,6 +43,7 @@ class KnownValues:
         self._values = values
         self._states = states
         self._made = made
+        self.ending = None if facts.ending is None else facts.ending.value
 
     def value(self, what: Expression | Condition | Template, subject: Json = None) -> Json:
         """The value of an expression."""
@@ -72,6 +74,8 @@ class KnownValues:
         named = self._require(template)
         known = {str(Reference(ref.root, ref.path)): self._look_up(ref) for ref in sorted(named, key=str)}
         found = {name: value for name, value in known.items() if not isinstance(value, Absent)}
+        if ENDING in references(template):
+            found[str(ENDING)] = self.ending
         if (size := len(encode(found))) > MAX_VALUES_CHARS:
             raise ExpressionError(
                 f"the outputs that its parameters name have {size:,} characters; at most {MAX_VALUES_CHARS:,} fit",
@@ -108,6 +112,8 @@ class KnownValues:
     def _resolve(self, reference: Reference) -> Json:
         if reference.root == "inputs":
             return walk(dict(self._facts.parameters), reference.path, reference)
+        if reference == ENDING:
+            return self.ending
         if reference.root == "job":
             return find_job_value(reference, self._facts.job_id, self._facts.tick)
         return self._output(reference)
@@ -121,6 +127,8 @@ class KnownValues:
         name = str(reference.path[0])
         if name in self._made:
             return walk(self._made[name], reference.path[2:], reference)
+        if self.ending is not None and self._states.get(name) is not NodeState.COMPLETED:
+            return None  # a cleanup node asks, and the other one did not get that far
         found = self._values.get(reference.path, ABSENT)
         if isinstance(found, Absent):
             raise Missing(reference)

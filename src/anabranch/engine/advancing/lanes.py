@@ -186,7 +186,7 @@ def _shape(node: WorkingNode, *, planned: bool) -> TaskShape:
 
 def _heir_of(node: Node) -> str | None:
     """The one node before; a node that fills in a template says by itself what its tasks get."""
-    is_filled = not isinstance(node, TaskNode) or node.params is not None
+    is_filled = not isinstance(node, TaskNode) or node.params is not None or node.cleanup
     return node.parents[0] if len(node.parents) == 1 and not is_filled else None
 
 

@@ -11,6 +11,7 @@ from anabranch.engine.advancing.transitions import (
     ABSENT,
     MAX_ITEMS,
     MAX_OUTPUT_BYTES,
+    BeginCleanup,
     SetJob,
     TooLarge,
     Transition,
@@ -65,7 +66,12 @@ class Outputs:
         return tuple([await self._put_aside(job_id, change) for change in transitions])
 
     async def _put_aside(self, job_id: str, change: Transition) -> Transition:
-        if not isinstance(change, SetJob) or change.result is None:
+        if isinstance(change, BeginCleanup):
+            return BeginCleanup(await self._put_end_aside(job_id, change.end))
+        return await self._put_end_aside(job_id, change) if isinstance(change, SetJob) else change
+
+    async def _put_end_aside(self, job_id: str, change: SetJob) -> SetJob:
+        if change.result is None:
             return change
         return replace(change, result=await asyncio.to_thread(self.results.put_job_aside, job_id, change.result))
 

@@ -15,6 +15,8 @@ __all__ = [
     "MAX_ITEMS",
     "MAX_OUTPUT_BYTES",
     "Absent",
+    "BeginCleanup",
+    "EndJob",
     "Event",
     "Facts",
     "LaneEnded",
@@ -57,7 +59,7 @@ class Facts:
     """A job as the evaluator sees it: the branches its conditionals took, and its failure, if it has one.
 
     `kept` are the nodes that were retried and go on with the results they have; `tick` has the times of the schedule
-    that made the job.
+    that made the job; `ending` is how it ends once its cleanup nodes have ended.
     """
 
     job_id: str
@@ -68,11 +70,12 @@ class Facts:
     state: JobState = field(kw_only=True)
     kept: frozenset[str] = frozenset()
     tick: Mapping[str, Json] | None = None
+    ending: JobState | None = None
 
 
 @dataclass(frozen=True)
 class Started:
-    """The job was submitted, or is to be tried again."""
+    """The job was submitted, or is to be tried again; or all of it but its cleanup is over."""
 
 
 @dataclass(frozen=True)
@@ -135,6 +138,18 @@ class SetJob:
 
 
 @dataclass(frozen=True)
+class BeginCleanup:
+    """Nothing is left but cleanup nodes: close all lanes, and note how the job ends after them."""
+
+    end: SetJob
+
+
+@dataclass(frozen=True)
+class EndJob:
+    """End the job as was noted when its cleanup began."""
+
+
+@dataclass(frozen=True)
 class Needs:
     """The parts of nodes' outputs that must be known before anything can be said; sources of fan-outs may be Items."""
 
@@ -142,4 +157,4 @@ class Needs:
     sources: frozenset[Reference] = field(default=frozenset(), compare=False)
 
 
-Transition = OpenLane | KeepLane | OpenWait | SetNode | SetJob
+Transition = OpenLane | KeepLane | OpenWait | SetNode | SetJob | BeginCleanup | EndJob

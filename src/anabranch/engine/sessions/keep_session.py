@@ -9,11 +9,12 @@ from typing import Protocol
 
 import structlog
 
-from anabranch.engine.model import SessionId, SessionKind
+from anabranch.engine.model import LimitKind, SessionId, SessionKind
 from anabranch.engine.ports import Refused, SessionGone, Store
 from anabranch.engine.sessions.heartbeat import Heartbeat
 from anabranch.engine.sessions.live_session import DoorbellRang, LiveSession
 from anabranch.errors import Unavailable
+from anabranch.workflows.work import Breaker
 
 __all__ = ["Part", "keep_session"]
 
@@ -38,16 +39,17 @@ async def keep_session(
     queues: Sequence[str] = (),
     slots: int = 0,
     handlers: Mapping[str, str] | None = None,
+    breakers: Mapping[tuple[LimitKind, str], Breaker] | None = None,
     on_stuck: Callable[[], None] | None = None,
 ) -> None:
     """Serve until asked to stop, under a session that is begun again whenever it is lost.
 
-    `handlers` are those of a worker, with their versions. `on_stuck` is called from the heartbeat's thread when the
-    loop has not turned for two leases: something blocks it.
+    `handlers` are those of a worker, with their versions, and `breakers` those of its handlers and queues. `on_stuck`
+    is called from the heartbeat's thread when the loop has not turned for two leases: something blocks it.
     """
     while not stop.is_set():
         try:
-            session = await _unless(stop, store.open_session(kind, queues, slots, lease, handlers))
+            session = await _unless(stop, store.open_session(kind, queues, slots, lease, handlers, breakers))
         except (Unavailable, Refused, OSError) as error:
             log.warning("session.waiting", reason=str(error))
             await _pause(stop)

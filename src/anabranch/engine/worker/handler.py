@@ -22,7 +22,7 @@ from anabranch.errors import ContractViolationError, DefinitionError, Permanent,
 from anabranch.workflows.mistakes import list_errors
 from anabranch.workflows.python import HandlerFunction
 from anabranch.workflows.rules import Seconds, find_number_mistakes
-from anabranch.workflows.work import DEFAULT_QUEUE, DEFAULT_TIMEOUT, Handler, Retry, Runs
+from anabranch.workflows.work import DEFAULT_QUEUE, DEFAULT_TIMEOUT, Breaker, Handler, Retry, Runs
 
 __all__ = [
     "Context",
@@ -83,6 +83,7 @@ def handler(
     heavy: bool = False,
     quick: bool = False,
     version: str | None = None,
+    breaker: Breaker | None = None,
 ) -> _Declare:
     """Declare a function, or a class with `execute`, as the handler of this name.
 
@@ -91,9 +92,12 @@ def handler(
     `heavy`: a fresh child with limits for each task. `quick`: in the worker itself; for code that takes well under a
     second and calls nothing that could block or crash. `version`: raise it with each change after which results
     should be made again; it is part of the manifest of what is published. By default that of the installed package.
+    `breaker`: stop all its tasks for a while when what it needs from outside fails again and again.
     """
 
     mistakes = list(find_number_mistakes(retry or Retry(), "retry."))
+    if breaker is not None:
+        mistakes += find_number_mistakes(breaker, "breaker.")
     if mistake := Seconds().find_mistake(timeout_seconds):
         mistakes.insert(0, f"timeout_seconds {mistake}")
     if version is not None and not VERSION.fullmatch(version):
@@ -105,7 +109,7 @@ def handler(
         form = _form(name, given)
         runs = _where(name, form, heavy=heavy, quick=quick)
         declared = _declare(name, form, queue, timedelta(seconds=timeout_seconds), retry or Retry(), runs)
-        declared = replace(declared, version=version)
+        declared = replace(declared, version=version, breaker=breaker)
         is_spread = isinstance(declared.function, _Spread)
         made = given if inspect.isclass(given) else HandlerFunction(declared, form.call, in_order=is_spread)
         setattr(made, _MARK, [*getattr(given, _MARK, ()), declared])

@@ -59,7 +59,8 @@ def _note(node: Node) -> str:
         case WaitNode():
             return _spell_seconds(node.duration_seconds) if node.until is None else f"until {_spell(node.until)}"
         case _:
-            return " ".join(filter(None, (node.work.runs if node.work else "", _many(node))))
+            said = ("finally" if node.cleanup else "", node.work.runs if node.work else "", _many(node))
+            return " ".join(filter(None, said))
 
 
 def _spell_seconds(seconds: Json) -> str:

@@ -19,7 +19,7 @@ _INSTEAD = {
     ".": "Only a reference has parts, and its ? comes last.",
     "[": "Only a reference has parts, and its ? comes last.",
 }
-_JOB_PATHS = (("id",), ("scheduled_at",), ("interval_start",))
+_JOB_PATHS = (("id",), ("scheduled_at",), ("interval_start",), ("ending",))
 _PLACEHOLDER = re.compile(r"\{([0-9]{0,3})\}")
 
 
@@ -256,7 +256,9 @@ def _require_whole(reference: Reference, offset: int) -> None:
     if root == "index" and path:
         raise ExpressionError("index is a number and has no parts", offset)
     if root == "job" and path not in _JOB_PATHS:
-        raise ExpressionError("of a job only its id and the times of its tick can be used", offset, "Write job.id.")
+        raise ExpressionError(
+            "of a job only its id, its ending and the times of its tick can be used", offset, "Write job.id."
+        )
     if root == "object" and (len(path) != 1 or path[0] not in syntax.OBJECT_FIELDS):
         known = _listed(tuple(f"object.{name}" for name in syntax.OBJECT_FIELDS), "or")
         raise ExpressionError("that is nothing of an object", offset, f"Write {known}.")

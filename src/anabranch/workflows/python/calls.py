@@ -65,6 +65,7 @@ class Options(NodeOptions, total=False):
     batch_size: int
     tolerate: int | str
     aggregation: Value
+    finally_: bool
 
 
 class NodeCall(Generic[P, R]):
@@ -115,7 +116,8 @@ class NodeCall(Generic[P, R]):
         """The same with options of its node; what it is called with then are parameters only."""
         made = object.__new__(type(self))
         made.__dict__.update(self.__dict__)
-        made._options = {**(self._options or {}), **options}
+        given = {key.rstrip("_"): value for key, value in options.items()}  # `finally` is a word of Python
+        made._options = {**(self._options or {}), **given}
         return made
 
     def _call_plainly(self, *args: Value, **kwargs: Value) -> Any:

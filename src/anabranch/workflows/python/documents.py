@@ -40,7 +40,10 @@ class TracedDocument:
         return {**kind, **said, **self._depends_on(node)}
 
     def _depends_on(self, node: TracedNode) -> JsonObject:
-        before: list[list[Json]] = [[self._names[key] for key in keys] for keys in self._links.parents(node.key)]
+        before: list[list[Json]] = [
+            [self._names[key] for key in keys if _is_cleanup(self._trace.nodes[key]) or not _is_cleanup(node)]
+            for keys in self._links.parents(node.key)
+        ]
         all_of, any_of = before
         if any_of:
             return {"depends_on": {"all_of": all_of, "any_of": any_of}}
@@ -148,6 +151,11 @@ class TracedDocument:
         elif path and expression != NULL:
             self._trace.note(node.place, f"a part {str(path[0])!r} is used of what is chosen, and one choice has none")
         return self._resolve(expression)
+
+
+def _is_cleanup(node: TracedNode) -> bool:
+    """Whether it comes after all others by itself, whatever it uses."""
+    return node.keys.get("finally") is True
 
 
 def _optional(expression: Expression) -> Expression:

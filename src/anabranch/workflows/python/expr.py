@@ -21,6 +21,7 @@ __all__ = [
     "is_not_null",
     "is_null",
     "item",
+    "job_ending",
     "job_id",
     "join",
     "length",
@@ -40,6 +41,7 @@ __all__ = [
 
 # Values are of any type here: they are JSON, or symbols of any JSON.
 index: Any = Symbol(Lookup(Reference("index")), None)
+job_ending: Any = Symbol(Lookup(Reference("job", ("ending",))), None)
 job_id: Any = Symbol(Lookup(Reference("job", ("id",))), None)
 
 

@@ -276,16 +276,21 @@ class _Draft:
             for parent, path in named.items():
                 if self._check_target(parent, path, nodes) and nodes[parent].kind is Kind.END and parent != name:
                     self._note(path, f"nothing can come after an end, and {quote(parent)} is one")
-                elif parent in nodes:
+                elif parent in nodes and self._check_cleanup(nodes[parent], nodes[name], path, is_any=is_any):
                     (self._any if is_any else self._all)[name].append(parent)
         for name, named in self._leads:
             for child, path in named.items():
-                if not self._check_target(child, path, nodes):
-                    continue
-                if nodes[child].kind is Kind.START and child != name:
-                    self._note(path, f"nothing can come before a start, and {quote(child)} is one")
-                elif name not in self._all[child] and name not in self._any[child]:
-                    self._all[child].append(name)
+                if self._check_target(child, path, nodes) and not self._waits_for(child, name):
+                    self._lead(nodes[name], nodes[child], path)
+
+    def _waits_for(self, child: str, parent: str) -> bool:
+        return parent in self._all[child] or parent in self._any[child]
+
+    def _lead(self, parent: Node, child: Node, path: Path) -> None:
+        if child.kind is Kind.START and child.name != parent.name:
+            self._note(path, f"nothing can come before a start, and {quote(child.name)} is one")
+        elif self._check_cleanup(parent, child, path):
+            self._all[child.name].append(parent.name)
 
     def _check_target(self, name: str, path: Path, nodes: Mapping[str, Node]) -> bool:
         if name in nodes:
@@ -295,6 +300,18 @@ class _Draft:
             hint = "Add END to the nodes, or leave this out." if name == "END" else nearest(name, list(nodes))
             self._note(path, f"there is no node {quote(name)}", hint)
         return False
+
+    def _check_cleanup(self, parent: Node, child: Node, path: Path, *, is_any: bool = False) -> bool:
+        """Whether an edge may stand: cleanup nodes come after all others, and among them say which comes first."""
+        if child.cleanup and not parent.cleanup:
+            hint = "Leave this out, and every edge between it and a node without finally."
+            self._note(path, f"{quote(child.name)} runs after all other nodes by itself: it has finally", hint)
+        elif parent.cleanup and not child.cleanup:
+            hint = f"Give {child.name} finally: true, too, or leave this out."
+            self._note(path, f"only cleanup nodes can come after {quote(parent.name)}, which has finally", hint)
+        elif child.cleanup and is_any:
+            self._note(path, "a cleanup node waits for all that it names", "Name them in all_of.")
+        return child.cleanup == parent.cleanup and not (child.cleanup and is_any)
 
     def _linked(self, nodes: Mapping[str, AnyNode]) -> tuple[AnyNode, ...]:
         """The nodes with their edges, in order: it does not matter at which end an edge is written."""
@@ -311,7 +328,7 @@ class _Draft:
             )
             for name, node in nodes.items()
         ]
-        ordered, caught = in_order(linked)
+        ordered, caught = in_order(_with_cleanup(linked))
         return (*ordered, *caught)
 
     def _with_sources(self, node: FanInNode, nodes: Mapping[str, AnyNode]) -> FanInNode:
@@ -319,6 +336,13 @@ class _Draft:
         sources = tuple(name for name in self._all[node.name] if nodes[name].kind.has_tasks)
         is_plain = [nodes[name].kind for name in sources] == [Kind.FAN_OUT]
         return node if is_plain else replace(node, sources=sources)
+
+
+def _with_cleanup(nodes: Sequence[AnyNode]) -> list[AnyNode]:
+    """The nodes, with those after which no other comes before every cleanup node."""
+    passed = {name for node in nodes if not node.cleanup for name in node.parents}
+    last = tuple(node.name for node in nodes if not node.cleanup and node.name not in passed)
+    return [replace(node, after=(*last, *node.after)) if node.cleanup else node for node in nodes]
 
 
 def _without_params(found: Read[M]) -> M | None:

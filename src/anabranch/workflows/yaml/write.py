@@ -46,11 +46,11 @@ def write_document(workflow: Workflow, handlers: Mapping[str, Handler]) -> JsonO
     own = declared_values(workflow)
     output = {} if workflow.output is None else {"output": own.pop("output")}
     inputs: JsonObject = {name: declare_input(wanted) for name, wanted in (workflow.inputs or {}).items()}
-    nodes: JsonObject = {node.name: _node(node, handlers) for node in workflow.nodes}
+    nodes: JsonObject = {node.name: _node(node, workflow, handlers) for node in workflow.nodes}
     return {**own, **({"inputs": inputs} if inputs else {}), "nodes": nodes, **output}
 
 
-def _node(node: AnyNode, handlers: Mapping[str, Handler]) -> Json:
+def _node(node: AnyNode, workflow: Workflow, handlers: Mapping[str, Handler]) -> Json:
     said: dict[str, Any] = declared_values(node)  # of the file
     if isinstance(node, FanOutNode):
         said["task"] = _work(node.task, declared_values(node.task), handlers)
@@ -65,7 +65,7 @@ def _node(node: AnyNode, handlers: Mapping[str, Handler]) -> Json:
     elif isinstance(node, Work):
         said = _work(node, said, handlers)
     kind = {} if node.kind is Kind.TASK else {"type": str(node.kind)}
-    return {**kind, **said, **_depends_on(node)}
+    return {**kind, **said, **_depends_on(node, workflow)}
 
 
 def _work(work: Work, said: JsonObject, handlers: Mapping[str, Handler]) -> JsonObject:
@@ -87,10 +87,11 @@ def _aggregation(folding: tuple[Folding, ...]) -> Json:
     return {fold.name: {str(fold.fold): fold.field} for fold in folding}
 
 
-def _depends_on(node: AnyNode) -> JsonObject:
-    """What it waits for, said where the node is."""
+def _depends_on(node: AnyNode, workflow: Workflow) -> JsonObject:
+    """What it waits for, said where the node is; of cleanup nodes only each other, for they come last anyway."""
     sources = node.sources if isinstance(node, FanInNode) else ()
-    all_of: list[Json] = [*sources, *(name for name in node.after if name not in sources)]
+    named = [name for name in node.after if workflow.node(name).cleanup or not node.cleanup]
+    all_of: list[Json] = [*sources, *(name for name in named if name not in sources)]
     any_of: list[Json] = [*node.after_any]
     if any_of:
         return {"depends_on": {**({"all_of": all_of} if all_of else {}), "any_of": any_of}}

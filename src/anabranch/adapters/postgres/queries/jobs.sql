@@ -71,7 +71,7 @@ select j.id as job, j.state, j.last_event from app.jobs j where j.id = any(%(job
 -- A job by its id or the start of it: two rows mean that the start is not enough.
 select j.id, j.job_id, j.identity, j.ordinal, j.scope, j.workflow, j.workflow_hash, j.parameters, j.priority, j.state,
        j.generation, j.result, j.error, j.correlation_id, j.last_event, j.created_at, j.started_at, j.finished_at, j.parent,
-       j.watched, j.platform, j.tick,
+       j.watched, j.platform, j.tick, j.ending ->> 'state' as ending,
        (select e.at from app.events e where e.job = j.id and e.seq = j.last_event) as updated_at,
        case when j.generation > 0 then app.idle_seconds(j.id) else 0 end as idle_seconds,
        coalesce((select json_object_agg(l.name, l.value order by l.name) from app.labels l where l.job = j.id), '{}') as labels,
@@ -152,7 +152,7 @@ wanted as (
       order by -l.job limit %(limit)s))
 select j.id, j.job_id, j.identity, j.ordinal, j.scope, j.workflow, j.workflow_hash, j.parameters, j.priority, j.state,
        j.generation, null::jsonb as result, j.error, j.correlation_id, j.last_event, j.created_at, j.started_at,
-       j.finished_at, j.parent, j.watched, j.platform, j.tick,
+       j.finished_at, j.parent, j.watched, j.platform, j.tick, j.ending ->> 'state' as ending,
        (select e.at from app.events e where e.job = j.id and e.seq = j.last_event) as updated_at,
        case when j.generation > 0 then app.idle_seconds(j.id) else 0 end as idle_seconds,
        coalesce((select json_object_agg(l.name, l.value order by l.name) from app.labels l where l.job = j.id), '{}') as labels,
@@ -298,11 +298,14 @@ select x.job_id from app.jobs x join app.jobs j using (identity) where j.id = %(
  order by x.ordinal desc limit 1;
 
 -- name: waiting_for
--- What keeps an open job from going on, in words, at most ten reasons: a gate, a time, a limit, a pause, a queue that no
+-- What keeps an open job from going on, in words, at most ten reasons: a gate, a time, a limit, a breaker, a pause, a queue that no
 -- worker serves, a handler that no worker has, or not in the version that is needed, what did not answer the last attempt of a task, an advance that could not
--- be made, a process that can't report, or a child job whose result can't be taken.
+-- be made, a process that can't report, a child job whose result can't be taken, or, before its cleanup, what was asked to stop.
 select distinct t.reason
   from (select case when l.held like 'fault %%' then format('node %%s: its tasks can''t be claimed: %%s', l.node, substr(l.held, 7))
+                    when b.name is not null then format('node %%s: the breaker of %%s %%s is open: %%s', l.node, b.kind, b.name,
+                        case when b.open_until > app.now() then 'one task tries at ' || to_char(b.open_until at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
+                             else 'one task tries now' end) || coalesce('; ' || (b.error ->> 'message'), '')
                     when m.paused then format('node %%s: the %%s %%s is paused', l.node, m.kind, m.name)
                                        || case when m.reason = '' then '' else ': ' || m.reason end
                     when l.held is not null then format('node %%s: held back by the limit of %%s', l.node, l.held)
@@ -314,7 +317,9 @@ select distinct t.reason
                     when l.handler_version is not null and not app.has_handler_version(l.handler, l.handler_version)
                     then format('node %%s: no worker has version %%s of the handler %%s', l.node, l.handler_version, l.handler)
                     end as reason
-          from app.lanes l left join app.limits m on m.kind || ' ' || m.name = l.held
+          from app.lanes l
+          left join app.limits m on m.kind || ' ' || m.name = l.held
+          left join app.breakers b on b.is_open and 'breaker ' || b.kind || ' ' || b.name = l.held
          where l.job = %(job)s and not l.closed and (l.next_index < l.width or l.due_at is not null)
         union all
         select format('node %%s: waits', w.node)
@@ -331,6 +336,12 @@ select distinct t.reason
          cross join lateral (select * from app.due x where x.lane = l.id order by x.due_at limit 20) d
           join app.attempts a on a.lane = d.lane and a.idx = d.idx and a.attempt = d.attempt
          where l.job = %(job)s and not l.closed and a.ended = 'handed_back' and a.error is not null
+        union all
+        (select format('node %%s: its tasks were asked to stop, and cleanup begins when they have', l.node)
+           from app.jobs j join app.rights r on r.job = j.id and r.purpose = 'start' join app.lanes l on l.job = j.id and l.closed
+          where j.id = %(job)s and j.ending is not null
+            and (exists (select from app.claims c where c.lane = l.id) or exists (select from app.children k where k.lane = l.id))
+          limit 100)
         union all
         select format('node %%s: %%s', r.node, r.trouble) from app.rights r where r.job = %(job)s and r.trouble is not null
         union all

@@ -309,7 +309,9 @@ def _purged(gone: Tombstone) -> NotFound:
 
 
 def _job(row: Row) -> LabelledJob:
-    return LabelledJob(**{**row, "state": JobState(row["state"]), "error": Failure.read(row["error"])})
+    ending = JobState(row["ending"]) if row["ending"] else None
+    known = {**row, "state": JobState(row["state"]), "error": Failure.read(row["error"]), "ending": ending}
+    return LabelledJob(**known)
 
 
 def _head(row: Row) -> JobHead:

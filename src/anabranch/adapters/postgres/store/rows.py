@@ -7,7 +7,7 @@ from typing import Any
 from anabranch.canonical import Json, JsonObject, encode
 from anabranch.engine.advancing.json_array import Items
 from anabranch.engine.advancing.lanes import KeepLane, OpenLane, Source
-from anabranch.engine.advancing.transitions import OpenWait, SetJob, SetNode, Transition
+from anabranch.engine.advancing.transitions import BeginCleanup, EndJob, OpenWait, SetJob, SetNode, Transition
 from anabranch.engine.failure import Failure
 from anabranch.engine.model import (
     Answer,
@@ -53,6 +53,10 @@ __all__ = [
 Row = dict[str, Any]  # a row of the driver, given its types here
 LANE_FIELDS = frozenset(field.name for field in fields(LaneFacts))
 CHILD_FIELDS = frozenset(field.name for field in fields(ChildJob))
+CHANGES: dict[type[Transition], str] = {
+    OpenLane: "open", KeepLane: "keep", OpenWait: "wait", SetNode: "node", SetJob: "job", BeginCleanup: "cleanup",
+    EndJob: "end",
+}  # fmt: skip
 RIGHT_FIELDS = frozenset(field.name for field in fields(RightView))
 
 
@@ -123,9 +127,11 @@ def read_submitted(row: Row) -> Submitted | KeyTaken:
 
 def write_change(transition: Transition) -> JsonObject:
     """A transition as app.apply reads it; its parts are not copied, for a fan-out may have very many items."""
-    name = {OpenLane: "open", KeepLane: "keep", OpenWait: "wait", SetNode: "node", SetJob: "job"}[type(transition)]
+    name = CHANGES[type(transition)]
     if isinstance(transition, OpenLane):
         return {"do": name, **_write_lane(transition)}
+    if isinstance(transition, BeginCleanup):
+        return {"do": name, "end": write_change(transition.end)}
     if isinstance(transition, SetNode | SetJob) and transition.error:
         return {"do": name, **vars(transition), "error": transition.error.to_json()}
     return {"do": name, **vars(transition)}
@@ -156,6 +162,7 @@ def read_right(right: TakenRight, row: Row) -> RightView:
         "error": Failure.read(row["error"]),
         "failure": Failure.read(row["failure"]),
         "kept": frozenset(row["kept"]),
+        "ending": JobState(row["ending"]) if row.get("ending") else None,
     }
     return RightView(id=right.id, takes=right.takes, **_only(RIGHT_FIELDS, known))
 

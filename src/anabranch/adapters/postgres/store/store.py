@@ -83,6 +83,7 @@ from anabranch.storage.addresses import Address
 from anabranch.storage.read_access import ReadRights
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.expressions import Reference
+from anabranch.workflows.work import Breaker
 
 __all__ = ["PostgresStore"]
 
@@ -114,7 +115,7 @@ class PostgresStore:
         self._url = url
         self._name = name
         self._stack = stack
-        self._declared = declared
+        self._connections = declared
         self._database = Database(url, Role.APP, name=name, size=connections, checked=checked)
         self._sweep = PostgresSweep(self._database)
         self._definitions = PostgresDefinitions(self._database, known_for)
@@ -170,12 +171,17 @@ class PostgresStore:
         slots: int,
         lease: timedelta,
         handlers: Mapping[str, str] | None = None,
+        breakers: Mapping[tuple[LimitKind, str], Breaker] | None = None,
     ) -> SessionId:
-        """Begin a session for this process; the handlers of a worker come with their versions."""
+        """Begin a session for this process; the handlers of a worker come with their versions.
+
+        Its `breakers` take the place of those that were declared for its handlers and queues before; None: of none.
+        """
         host, pid, known = socket.gethostname(), os.getpid(), handlers or {}
         member = f"{self._stack}/{pid}"
         given = (kind, host, pid, member, list(queues), slots, lease, list(known), Jsonb(known) if known else None)
-        return SessionId(await self._value("open_session", *given, Files().release.number, self._declared))
+        declared = None if breakers is None else encode([_declare(*of, one) for of, one in breakers.items()])
+        return SessionId(await self._value("open_session", *given, Files().release.number, self._connections, declared))
 
     async def end_session(self, session: SessionId, reason: str) -> None:
         """End a session for good."""
@@ -462,3 +468,8 @@ class PostgresStore:
     async def _value(self, function: str, *arguments: object) -> Any:  # each caller says which type
         rows = await self._database.call(function, *arguments)
         return next(iter(rows[0].values())) if rows else None
+
+
+def _declare(kind: LimitKind, name: str, breaker: Breaker) -> JsonObject:
+    """A breaker as app.declare_breakers takes it."""
+    return {"kind": kind, "name": name, **vars(breaker)}

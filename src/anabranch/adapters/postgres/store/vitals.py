@@ -6,7 +6,7 @@ from typing import Any
 from anabranch.adapters.postgres.database import Database
 from anabranch.adapters.postgres.schema.files import Files
 from anabranch.adapters.postgres.schema.pgstac import EXTENSIONS, Catalog, Found, judge
-from anabranch.engine.read_models import ClockStep, Duty, Gauges, Horizon, StuckJobs, Trouble, Vitals
+from anabranch.engine.read_models import ClockStep, Duty, Gauges, Horizon, OpenBreaker, StuckJobs, Trouble, Vitals
 
 __all__ = ["PostgresVitals"]
 
@@ -49,6 +49,7 @@ class PostgresVitals:
         step, holders = row.pop("clock_step"), row.pop("holders")
         return Vitals(
             duties=duties,
+            breakers=tuple(OpenBreaker(**breaker) for breaker in row.pop("breakers")),
             troubles=[Trouble(**trouble) for trouble in row.pop("troubles")],
             clock_step=ClockStep(**step) if step else None,
             our_release=self._release,

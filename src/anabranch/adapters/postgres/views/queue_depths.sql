@@ -1,5 +1,6 @@
 -- The work of each queue, for what starts and stops workers: tasks that can be claimed now, and those that are running.
 -- Lanes that a limit holds back count as far as it has room: only a worker's claim lets them go, so one must be started.
+-- So does one task of those that a breaker holds back whose time is over.
 -- Planning, the engine's own work, is not in it: every worker serves it.
 create view app.queue_depths as
     with waiting as (
@@ -15,5 +16,8 @@ create view app.queue_depths as
       from waiting w
       left join lateral (
            select x.most - (app.read_running(x.kind, x.name)).running as room
-             from app.limits x where x.kind || ' ' || x.name = w.held and not x.paused) m on true
+             from app.limits x where x.kind || ' ' || x.name = w.held and not x.paused
+           union all
+           select 1 from app.breakers b
+            where 'breaker ' || b.kind || ' ' || b.name = w.held and b.open_until <= app.now()) m on true
      group by w.queue;

@@ -38,5 +38,5 @@ create view app.stuck_jobs as
                            or exists (select from app.children k where k.lane = l.id)
                            or ((l.next_index < l.width or exists (select from app.due d where d.lane = l.id))
                                and (l.max_running is null or l.running < l.max_running)
-                               and (l.held is null
+                               and (l.held is null or l.held like 'breaker %'
                                     or exists (select from app.limits m where m.kind || ' ' || m.name = l.held)))))));

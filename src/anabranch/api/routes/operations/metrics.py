@@ -63,6 +63,9 @@ def _database_samples(gauges: Gauges | AnabranchError) -> Iterator[Sample]:
             yield Sample("anabranch_tasks", {"queue": queue, "status": name}, tasks)
     for kind in ("api", "orchestrator", "worker"):
         yield Sample("anabranch_sessions", {"kind": kind}, gauges.sessions.get(kind, 0))
+    yield from (
+        Sample("anabranch_breaker_open", {"kind": kind, "name": name}, on) for kind, name, on in gauges.breakers
+    )
     for duty, age in sorted(gauges.duties.items()):
         yield Sample("anabranch_duty_age_seconds", {"duty": duty}, age)
     yield from _table_samples(gauges.tables)

@@ -21,6 +21,7 @@ begin
         return;
     end if;
     rights := '{}';
+    delete from app.rights where id = _right;  -- the plan may give one with the same key
     for _t in select t from jsonb_array_elements(_transitions) as t loop
         case _t ->> 'do'
         when 'open' then
@@ -36,9 +37,13 @@ begin
             perform app.set_node(_job.id, _t);
         when 'job' then
             perform app.set_job(_job.id, _t);
+        when 'cleanup' then
+            _made := app.begin_cleanup(_job.id, _t -> 'end', _session);
+            rights := rights || _made;
+        when 'end' then
+            perform app.set_job(_job.id, (select j.ending from app.jobs j where j.id = _job.id));
         end case;
     end loop;
-    delete from app.rights where id = _right;
     return query select true, array_remove(apply.rights, null);
 end;
 $$;

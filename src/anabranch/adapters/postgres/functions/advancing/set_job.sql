@@ -14,7 +14,8 @@ begin
            result = case when _state = 'completed' then
                coalesce(nullif(_change -> 'result', 'null'), app.job_result(_job, _change -> 'results_of')) end,
            started_at = coalesce(started_at, app.now()),
-           finished_at = case when _ended then app.now() end
+           finished_at = case when _ended then app.now() end,
+           ending = case when not _ended then ending end
      where id = _job
     returning workflow, case when generation > 0 then (
                   select max(e.at) from app.events e where e.job = _job and e.kind = 'job.retried')

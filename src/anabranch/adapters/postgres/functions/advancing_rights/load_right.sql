@@ -5,7 +5,7 @@ create function app.load_right(_right bigint, _session bigint, _takes integer)
 returns table (
     job_id text, correlation_id text, workflow_hash text, parameters jsonb, version integer, state app.job_state,
     node text, purpose app.lane_purpose, width integer, failed integer, error jsonb, states jsonb, taken jsonb,
-    failure jsonb, signal jsonb, kept jsonb, is_child boolean, tick jsonb
+    failure jsonb, signal jsonb, kept jsonb, is_child boolean, tick jsonb, ending text
 ) language plpgsql stable as $$
 begin
     return query
@@ -21,7 +21,7 @@ begin
            (select jsonb_build_array(s.payload) from app.signals s
              where r.purpose in ('gate', 'wait') and s.job = j.id and s.node = r.node and s.generation = r.generation),
            (select coalesce(jsonb_agg(n.name), '[]') from app.nodes n where n.job = j.id and n.kept),
-           j.parent is not null, j.tick
+           j.parent is not null, j.tick, j.ending ->> 'state'
       from app.rights r
       join app.jobs j on j.id = r.job
       left join app.lanes l on l.id = r.lane

@@ -50,10 +50,11 @@ begin
     if _draining then
         return null;
     end if;
-    _limited := exists (select from app.limits);
+    _limited := exists (select from app.limits) or exists (select from app.breakers b where b.is_open);
     if _limited then
         lock table app.claims in row exclusive mode;
         perform app.free_held(_queues);
+        perform app.free_probes(_queues);
     end if;
     perform app.ripen(_queues);
     _offers := app.list_offers(_session);

@@ -3,13 +3,14 @@
 -- Returns as app.claim does.
 create function app.claim_apart(_session bigint, _queues text[]) returns jsonb language plpgsql as $$
 declare
-    _limited boolean := exists (select from app.limits);
+    _limited boolean := exists (select from app.limits) or exists (select from app.breakers b where b.is_open);
     _lane app.lanes;
     _passed bigint[] := '{}';
 begin
     if _limited then
         lock table app.claims in row exclusive mode;
         perform app.free_held(_queues);
+        perform app.free_probes(_queues);
     end if;
     perform app.ripen(_queues);
     for _try in 1..32 loop
@@ -17,7 +18,7 @@ begin
         if _lane.id is null then
             return null;
         end if;
-        if _limited and app.find_room(_lane) = 0 then
+        if _limited and app.find_limit_room(_lane) = 0 then
             _passed := _passed || _lane.id;
             continue;
         end if;

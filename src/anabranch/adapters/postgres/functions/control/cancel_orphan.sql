@@ -1,6 +1,6 @@
 -- Cancel one child job whose task is over because its lane closed (E7): a child is locked before its parent, so a cancel
 -- of the parent can't do it in its own commit; and one commit cancels one, since two would lock lanes out of order. Returns
--- whether it did; null if another process has it locked and the caller does not wait. Without _job: the first there is.
+-- whether it did, or left only its cleanup to do; null if another process has it locked and the caller does not wait. Without _job: the first there is.
 create function app.cancel_orphan(_job bigint default null, _wait boolean default true) returns boolean
 language plpgsql
 set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
@@ -22,6 +22,6 @@ begin
     if not found then
         return false;
     end if;
-    return app.cancel(_child.job_id, 'the job that runs it is over') = 'cancelled';
+    return (select c.changed from app.cancel_job(_child.job_id, 'the job that runs it is over', null) c);
 end;
 $$;

@@ -25,7 +25,8 @@ begin
         return;
     end if;
     update app.jobs
-       set state = 'pending', generation = generation + 1, result = null, error = null, finished_at = null
+       set state = 'pending', generation = generation + 1, result = null, error = null, finished_at = null,
+           ending = null
      where id = _job.id;
     if _job.scope like 'schedule:%' then  -- of a tick: those after it look whether this job goes on
         update app.schedule_ticks t set open = true

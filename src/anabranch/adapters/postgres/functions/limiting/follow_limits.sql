@@ -1,6 +1,6 @@
 -- Hold lanes back that a limit pauses, and let those go for which there is room again, in lanes whose tasks may wait for
 -- a worker only so long, whether or not a worker asks: their time counts while they can be taken (E8). Claims do the
--- same where they come by. Last, what changed for each limit is summed up, whether or not it is claimed from. Returns how
+-- same where they come by. The same for breakers that are open. Last, what changed for each limit is summed up, whether or not it is claimed from. Returns how
 -- many lanes were held back.
 create function app.follow_limits() returns integer language plpgsql as $$
 declare
@@ -8,6 +8,7 @@ declare
     _held integer := 0;
 begin
     perform app.assert_read_committed();
+    perform app.hold_broken(b.kind, b.name) from app.breakers b where b.is_open;
     if not exists (select from app.limits) then
         return 0;
     end if;
@@ -20,7 +21,7 @@ begin
                    else (select j.workflow from app.jobs j where j.id = l.job) end)
          order by l.id limit 10 for update of l skip locked
     loop
-        _held := _held + (app.find_room(_lane) = 0)::integer;
+        _held := _held + (app.find_limit_room(_lane) = 0)::integer;
     end loop;
     perform app.free_held(array(
         select distinct l.queue from app.lanes l where l.held is not null and not l.closed and l.queue_timeout is not null));

@@ -4,7 +4,9 @@ begin
     if new.state in ('completed', 'failed', 'cancelled') and new.state <> old.state and new.parent is null then
         perform app.announce_job(new);
     end if;
-    perform app.follow_job(new);
+    if new.ending is null then  -- else it has not ended, and no gate of it is open any more
+        perform app.follow_job(new);
+    end if;
     return null;
 end;
 $$;

@@ -2,7 +2,7 @@
 -- attempt before: treat as applied) or `stale` (the attempt is not the current one, or its lane is closed: nothing
 -- changes but a note; E3). A lane whose last task ended, or that failed beyond what it tolerates, is closed and gives
 -- its right once (E6). Locks claims by key, then lanes by id, then rights, never the job's row: two batches that meet
--- must lock in one order. Claims are found by their key one by one, whatever the planner knows of a table that fills
+-- must lock in one order; breakers come last. Claims are found by their key one by one, whatever the planner knows of a table that fills
 -- and empties, and removed by their place.
 -- Ends: completed; referenced: completed, and the body says where the result is; failed, for good; retry: failed, again
 -- after its delay; crashed: again, charged as a crash; suspect: again, marked so that it runs alone; timed_out: again,
@@ -78,6 +78,7 @@ begin
         end if;
         perform app.measure_endings(_endings, _closed);
         rights := app.count_endings(_session, _endings, _closed);
+        perform app.follow_breakers(_endings, _closed);
     end if;
     answers := app.answer_reports(_session, _reports, _endings, _closed);
     rights := coalesce(rights, '{}') || app.rights_of_duplicates(_session, _reports, answers);

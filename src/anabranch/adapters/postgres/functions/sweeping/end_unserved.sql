@@ -27,7 +27,7 @@ begin
                + least(l.queue_timeout, app.seconds(1e9)) < app.now()
          order by l.id limit 10 for update skip locked
     loop
-        continue when _limited and app.find_room(_lane) = 0;
+        continue when _limited and app.find_limit_room(_lane) = 0 or app.is_broken(_lane.queue, _lane.handler);
         _take := least(_batch, _lane.width - _lane.next_index);
         insert into app.claims (lane, idx, attempt, session, token, failures, crashes, first_at, claimed_at)
         select _lane.id, i, _lane.tried + 1, _session, 0, 0, 0, app.now(), app.now()

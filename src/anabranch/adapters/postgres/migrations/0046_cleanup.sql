@@ -1,0 +1,1 @@
+alter table app.jobs add column ending jsonb;
