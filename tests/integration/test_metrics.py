@@ -13,10 +13,11 @@ from fastapi import FastAPI
 from anabranch.api.health import monitor
 from anabranch.api.health.prometheus import METRICS, Sample, expose
 from anabranch.api.routes.operations import metrics
-from anabranch.engine.model import SessionKind
+from anabranch.engine.model import LimitKind, SessionKind
 from anabranch.settings import Settings
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.nodes import Spread
+from anabranch.workflows.work import Breaker
 from tests.support.application import create_app
 from tests.support.engine import EngineHarness, fan_out
 from tests.support.nodes import make_node
@@ -99,6 +100,8 @@ async def test_metrics_tell_of_jobs_tasks_and_requests(api: httpx.AsyncClient, e
 
 
 async def test_the_page_lists_every_metric_of_the_answer(api: httpx.AsyncClient, engine: EngineHarness) -> None:
+    breakers = {(LimitKind.HANDLER, "do"): Breaker(failures=1, window_seconds=1, open_seconds=1)}
+    await engine.store.open_session(SessionKind.WORKER, [], 1, timedelta(minutes=1), {"do": "1"}, breakers)
     await engine.store.cancel((await engine.submit(fan_out(1))).job_id, "test")
     await engine.submit(fan_out(1), run=2)
     await engine.finish(await engine.claim(), ran=timedelta(0))
