@@ -68,9 +68,10 @@ class Controls:
         state, changed = await self.store.cancel(job.job_id, reason, by)
         if not changed:
             found = await self.reads.job(job.job_id)
-            if found.job.ending is JobState.CANCELLED:
+            ending = found.job.ending
+            if ending and ending.state is JobState.CANCELLED:
                 return found
-            raise _ended(job.job_id, found.job.ending or state, is_ending=found.job.ending is not None)
+            raise _ended(job.job_id, ending.state if ending else state, is_ending=ending is not None)
         if (await self.reads.workflow(job)).parts and await self.store.cancel_orphans():
             self.later(end_orphans(self.store))  # there may be very many
         return await self.reads.job(job.job_id)

@@ -30,6 +30,7 @@ __all__ = [
     "LimitKind",
     "NodeRow",
     "NodeState",
+    "PendingEnd",
     "ProgressReport",
     "Purpose",
     "Report",
@@ -117,8 +118,15 @@ class Answer(StrEnum):
 
 
 @dataclass(frozen=True)
+class PendingEnd:
+    """How a job ends once its cleanup nodes have ended."""
+
+    state: JobState
+
+
+@dataclass(frozen=True)
 class Job:
-    """One run of a workflow; `ending` is how it ends once its cleanup nodes have ended."""
+    """One run of a workflow."""
 
     id: int
     job_id: str
@@ -142,7 +150,7 @@ class Job:
     watched: bool
     platform: str
     tick: JsonObject | None
-    ending: JobState | None
+    ending: PendingEnd | None
 
 
 @dataclass(frozen=True)

@@ -197,7 +197,8 @@ def _job_links(job_id: str, workflow: str) -> JobLinks:
 def _job_fields(job: read_models.LabelledJob) -> dict[str, Any]:  # of answers, which the job has under other names
     links = _job_links(job.job_id, job.workflow)
     error = _build_error(job.error, of_release=job.release_id is not None)
-    return {"job_type": job.workflow, "status": job.state, "error": error, "links": links}
+    ending = job.ending and job.ending.state
+    return {"job_type": job.workflow, "status": job.state, "ending": ending, "error": error, "links": links}
 
 
 def _workflow_fields(declared: Declaration) -> dict[str, Any]:  # of answers, which the workflow has under other names

@@ -17,7 +17,17 @@ from anabranch.contract.control import Limit, Queue, Worker
 from anabranch.contract.jobs import Progress, SavedCheckpoint, TaskCounts
 from anabranch.contract.stack import TaskRow
 from anabranch.engine.failure import Failure
-from anabranch.engine.model import TERMINAL_STATES, Event, Job, JobState, LimitKind, NodeState, SessionKind, Tombstone
+from anabranch.engine.model import (
+    TERMINAL_STATES,
+    Event,
+    Job,
+    JobState,
+    LimitKind,
+    NodeState,
+    PendingEnd,
+    SessionKind,
+    Tombstone,
+)
 from anabranch.engine.read_models import DeadLetter, JobDetail, JobHead, LabelledJob, NodeDetail, TaskDetail, Trace
 from anabranch.engine.task_parameters import Definitions, TaskValues, fill_in
 from anabranch.errors import Conflict, InputError, NotFound
@@ -309,7 +319,7 @@ def _purged(gone: Tombstone) -> NotFound:
 
 
 def _job(row: Row) -> LabelledJob:
-    ending = JobState(row["ending"]) if row["ending"] else None
+    ending = PendingEnd(JobState(row["ending"])) if row["ending"] else None
     known = {**row, "state": JobState(row["state"]), "error": Failure.read(row["error"]), "ending": ending}
     return LabelledJob(**known)
 
