@@ -75,7 +75,7 @@ async def retry(engine: EngineHarness, job_id: str) -> RetryAnswer:
 
 async def ending(engine: EngineHarness, job_id: str) -> tuple[JobState, JobState | None]:
     job = await engine.reads.find(job_id)
-    return job.state, job.ending and job.ending.state
+    return job.state, job.ending.state if job.ending else None
 
 
 async def test_a_job_completes_once_its_cleanup_has(engine: EngineHarness) -> None:
