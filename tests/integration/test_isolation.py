@@ -37,7 +37,7 @@ ORDER = {"refs": {"dataset_id": "1", "resource_id": "a", "version_id": "1"}, "so
 # Of the installation, and not of a platform: definitions, descriptions and numbers, or what a caller makes.
 SHARED: set[Call] = {
     *(("get", path) for path in (
-        "/", "/docs", "/ui/{name}", "/livez", "/readyz", "/errors", "/errors/{code}", "/openapi.json", "/metrics",
+        "/ui/{name}", "/livez", "/readyz", "/errors", "/errors/{code}", "/openapi.json", "/metrics",
         "/api/health", "/api/handlers", "/api/signing-keys",
         "/api/workflows", "/api/workflows/{workflow_id}", "/api/workflows/{workflow_id}/schema",
         "/api/workflows/{workflow_id}/graph.svg", "/ogc", "/ogc/conformance", "/ogc/processes",

@@ -20,6 +20,8 @@ from anabranch.api.health.memory_limit import limit_memory
 from anabranch.api.health.monitor import Monitor
 from anabranch.api.health.request_metrics import RequestCounts, RequestMetrics
 from anabranch.api.ogc import routes as processes
+from anabranch.api.pages import data
+from anabranch.api.pages import files as page_files
 from anabranch.api.platform import orders, platforms, previews, releases
 from anabranch.api.request_traces import RequestTraces
 from anabranch.api.routes import (
@@ -33,7 +35,6 @@ from anabranch.api.routes import (
     items,
     jobs,
     keys,
-    page,
     reference,
     schedules,
     uploads,
@@ -93,7 +94,8 @@ for _module in (
     platforms,
     reference,
     files,
-    page,
+    page_files,
+    data,
 ):
     ROUTES.include_router(_module.router)
 

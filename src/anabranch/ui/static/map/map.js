@@ -1,9 +1,9 @@
 // The map: the land of Natural Earth, the footprints of items, and the tiles of one, a raster or a vector layer.
-import { headersFor } from "./key.js";
+import { headersFor } from "../key.js";
 import { popupOf } from "./popup.js";
-import { Map, NavigationControl, ScaleControl, setWorkerUrl } from "./vendor/maplibre-gl.mjs";
+import { Map, NavigationControl, ScaleControl, setWorkerUrl } from "../vendor/maplibre-gl.mjs";
 
-setWorkerUrl(new URL("./vendor/maplibre-gl-worker.mjs", import.meta.url).href);
+setWorkerUrl(new URL("../vendor/maplibre-gl-worker.mjs", import.meta.url).href);
 
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const still = matchMedia("(prefers-reduced-motion: reduce)");

@@ -1,5 +1,5 @@
 // What is known of one feature, as text only: a value may hold anything.
-import { Popup } from "./vendor/maplibre-gl.mjs";
+import { Popup } from "../vendor/maplibre-gl.mjs";
 
 const MOST = 40;
 const LONGEST = 200;

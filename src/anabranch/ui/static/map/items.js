@@ -1,5 +1,5 @@
 // Published items, from the STAC API: the newest first, in pages.
-import { fetchKeyed } from "./key.js";
+import { fetchKeyed } from "../key.js";
 
 const PAGE = 50;
 
