@@ -36,7 +36,7 @@ from tests.support.engine import EngineHarness, fan_out, open_harness
 from tests.support.waiting import PATIENCE_SECONDS
 from tests.support.warm import run_warm
 
-OPEN = {"/livez", "/readyz", "/", "/data", "/docs", "/ui/{name:path}", "/errors", "/errors/{code}"}
+OPEN = {"/livez", "/readyz", "/data", "/docs", "/ui/{name:path}", "/errors", "/errors/{code}"}
 BASE = "http://anabranch.example"
 LOOPBACK = "http://127.0.0.1"
 CHANGES_NOTHING = {"search_catalog", "validate_workflow"}

@@ -29,7 +29,7 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-SIZE: ViewportSize = {"width": 800, "height": 480}  # every pixel of the map is drawn without a graphics card
+SIZE: ViewportSize = {"width": 1000, "height": 480}  # every pixel of the map is drawn without a graphics card
 DESKTOP: ViewportSize = {"width": 1280, "height": 860}
 PHONE: ViewportSize = {"width": 390, "height": 844}
 SLOW_MS = PATIENCE_SECONDS * 1000

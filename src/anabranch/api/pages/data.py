@@ -1,21 +1,13 @@
 """Data: a map of what is published; and the API reference. Both are without data, which their scripts request."""
 
 from fastapi import Request, Response
-from fastapi.responses import RedirectResponse
 
 from anabranch.api.deps import CurrentServing
 from anabranch.api.pages.rendering import CurrentPage, page_router
-from anabranch.api.pages.words import link
 
 __all__ = ["router"]
 
 router = page_router(open_to_all=True)
-
-
-@router.get("/")
-async def show_start() -> Response:
-    """The first page; a browser keeps what stands after the # of an address that it is sent on from."""
-    return RedirectResponse(link("/data"))
 
 
 @router.get("/data")

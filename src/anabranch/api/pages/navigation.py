@@ -21,6 +21,9 @@ class Place:
 
 
 PLACES = (
+    Place("/", "Overview"),
+    Place("/jobs", "Jobs"),
+    Place("/workflows", "Workflows"),
     Place("/data", "Data"),
     Place("/docs", "API"),
 )

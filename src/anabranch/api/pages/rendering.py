@@ -13,11 +13,11 @@ from fastapi.routing import APIRoute
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.responses import HTMLResponse
 
-from anabranch.access import ANONYMOUS, Principal, Scope
-from anabranch.api.answers.errors import describe, find_invalid, for_anonymous
+from anabranch.access import ANONYMOUS, NotAuthenticated, Principal, Scope
+from anabranch.api.answers.errors import describe, find_invalid, for_anonymous, respond
 from anabranch.api.deps import needs
 from anabranch.api.pages.navigation import PLACES
-from anabranch.api.pages.words import FILTERS, GLOBALS
+from anabranch.api.pages.words import FILTERS, GLOBALS, link
 from anabranch.api.security.public_address import route_path
 from anabranch.codes import status_of
 from anabranch.errors import AnabranchError
@@ -90,6 +90,7 @@ class Page:
             "principal": None if principal in (None, ANONYMOUS) else principal,
             "places": [place for place in PLACES if self.can(place.scope)],
             "path": route_path(self.request.scope),
+            "here": link(route_path(self.request.scope)) + (f"?{query}" if (query := self.request.url.query) else ""),
         }
         found = _environment().get_template(template)
         if self._target in found.blocks:
@@ -114,6 +115,9 @@ class PageRoute(APIRoute):
 
         async def answer(request: Request) -> Response:
             page = Page(request)
+            if page.principal is None and page.is_part:  # its script, before it has a key
+                missing = NotAuthenticated("auth.missing", "this installation asks for a key")
+                return respond(missing, path=request.url.path, correlation_id=request.state.correlation_id)
             if page.principal is None:
                 return page.render("shell.html", title="Anabranch")
             try:

@@ -7,9 +7,13 @@ from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from fastapi.encoders import jsonable_encoder
+from markupsafe import Markup
 
 from anabranch.api.security.root_path import at_root
+from anabranch.codes import find_code
+from anabranch.contract.jobs import JobError, JobStatus
 from anabranch.durations import spell_duration
+from anabranch.enums import JobState, NodeStatus
 
 __all__ = ["FILTERS", "GLOBALS", "Sign", "ago", "find_sign", "link", "spell_bytes", "spell_json"]
 
@@ -48,6 +52,13 @@ SIGNS: Mapping[str, Sign] = {
     "draining": Sign("◔", "Draining", "wait"),
     "valid": Sign("✓", "Valid", "good"),
     "invalid": Sign("✕", "Invalid", "bad"),
+}
+
+
+REASONS: Mapping[JobState, str] = {
+    JobState.COMPLETED: "All of its nodes have ended, and it has its result.",
+    JobState.CANCELLED: "Somebody cancelled it, or the job that it ran for ended.",
+    JobState.PENDING: "Nothing of it has started; it waits for its turn and for a worker.",
 }
 
 
@@ -98,8 +109,32 @@ def short(job_id: str) -> str:
 
 def link(path: str, **values: object) -> str:
     """A link below the API's root, with those of the values that say something."""
-    given = {name: value for name, value in values.items() if value not in (None, "", False)}
+    given = {name: value for name, value in values.items() if value not in (None, "", False, [])}
     return at_root(f"{path}?{urlencode(given, doseq=True)}" if given else path)
+
+
+def mark(line: str, words: str) -> Markup:
+    """A line with the first place of some words marked."""
+    at = line.lower().find(words.lower())
+    parts = line[:at], line[at : at + len(words)], line[at + len(words) :]
+    return Markup("{}<mark>{}</mark>{}").format(*parts) if at >= 0 else Markup("{}").format(line)
+
+
+def reason_of(job: JobStatus) -> str:
+    """Why a job stands where it does, in words, where nothing keeps it from going on."""
+    running = [node.name for node in job.nodes if node.status is NodeStatus.RUNNING]
+    if job.status is JobState.FAILED:
+        node = f" in node {job.error.node}" if job.error and job.error.node else ""
+        return f"It ended because something failed{node}; what had not started then was cancelled."
+    if job.status not in REASONS and running:
+        return f"Running: {', '.join(running[:5])}{' and more' if len(running) > 5 else ''}."
+    return REASONS.get(job.status, "It goes on by itself.")
+
+
+def cause_of(error: JobError) -> str:
+    """The likely cause of a failure: what its code means."""
+    known = find_code(error.code)
+    return known.meaning if known else "The handler's own code raised it; its log and the bundle have the traceback."
 
 
 FILTERS: dict[str, Callable[..., Any]] = {
@@ -107,9 +142,15 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "bytes": spell_bytes,
     "duration": spell_duration,
     "json_text": spell_json,
+    "marked": mark,
     "number": spell_number,
     "short": short,
     "sign": find_sign,
     "time_text": spell_time,
 }
-GLOBALS: dict[str, Callable[..., Any]] = {"link": link, "now": lambda: datetime.now(UTC)}
+GLOBALS: dict[str, Callable[..., Any]] = {
+    "cause_of": cause_of,
+    "link": link,
+    "now": lambda: datetime.now(UTC),
+    "reason_of": reason_of,
+}

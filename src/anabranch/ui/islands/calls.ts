@@ -5,6 +5,7 @@
 // data-each    the name of check boxes: one call for each that is checked, with its value in place of {name}.
 // data-then    where to go once it is done, with {names} of the answer; without it, the page asks for what changed.
 // data-done    what to say once it is done.
+// data-submits, data-says   of a button in a form: another call with the same fields, and what to say of it.
 import { cardOf } from "./cards.js";
 import { fetchKeyed, root, type Problem } from "./key.js";
 
@@ -17,6 +18,36 @@ document.addEventListener("submit", (event) => {
   event.preventDefault();
   void run(form, (event.submitter as HTMLButtonElement | null) ?? undefined);
 });
+
+// A form with data-shows has its call beside it, as a command and in Python, with what is filled in.
+document.addEventListener("input", (event) => {
+  const form = (event.target as Element).closest<HTMLFormElement>("form[data-shows]");
+  if (form) showCalls(form);
+});
+
+function showCalls(form: HTMLFormElement): void {
+  const [curl, python] = [document.querySelector("#curl code"), document.querySelector("#python code")];
+  if (!curl || !python) return;
+  try {
+    const body = { ...(JSON.parse(form.dataset.body ?? "{}") as Fields), ...readFields(form) };
+    if (body["rerun"] === false) delete body["rerun"];
+    const base = root.href.replace(/\/$/, "");
+    curl.textContent = `curl -X POST ${base}/api/jobs \\\n  -H 'Content-Type: application/json' \\\n  -d '${JSON.stringify(body).replaceAll("'", "'\\''")}'`;
+    const { parameters = {}, ...more } = body;
+    const rest = Object.entries(more).filter(([name]) => name !== "workflow").map(([name, value]) => `, ${name}=${spellPython(value)}`).join("");
+    python.textContent = `from anabranch.client import Client\n\nwith Client("${base}") as client:\n    job = client.submit(${spellPython(form.dataset.shows ?? "")}, ${spellPython(parameters)}${rest})\n    print(job.job_id)`;
+  } catch {
+    // a field is no JSON yet: the call stays as it was
+  }
+}
+
+function spellPython(value: Json): string {
+  if (value === null) return "None";
+  if (typeof value === "boolean") return value ? "True" : "False";
+  if (Array.isArray(value)) return `[${value.map(spellPython).join(", ")}]`;
+  if (typeof value === "object") return `{${Object.entries(value).map(([name, one]) => `${JSON.stringify(name)}: ${spellPython(one)}`).join(", ")}}`;
+  return JSON.stringify(value);
+}
 
 document.addEventListener("click", (event) => {
   const button = (event.target as Element).closest<HTMLElement>("button[data-call]");
@@ -33,7 +64,10 @@ async function run(element: HTMLElement, button?: HTMLElement): Promise<void> {
     const body = { ...(JSON.parse(element.dataset.body ?? "{}") as Fields), ...(element instanceof HTMLFormElement ? readFields(element) : {}) };
     const each = element.dataset.each;
     if (each) await runEach(element, each, body, place);
-    else finish(element, await send(element.dataset.call ?? "", body, {}), place);
+    else if (button?.dataset.submits) {
+      await send(button.dataset.submits, body, {});
+      say(place, button.dataset.says ?? "Done");
+    } else finish(element, await send(element.dataset.call ?? "", body, {}), place);
   } catch (error) {
     place.replaceChildren(cardOf(error instanceof Refusal ? error.problem : { detail: (error as Error).message, retryable: true }));
   } finally {

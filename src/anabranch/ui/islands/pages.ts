@@ -35,6 +35,7 @@ function settle(): void {
   countChosen();
   refreshTimes();
   startLive();
+  document.documentElement.dataset.ready = "";
 }
 
 document.addEventListener("htmx:configRequest", (event) => {

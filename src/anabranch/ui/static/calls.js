@@ -7,6 +7,37 @@ document.addEventListener("submit", (event) => {
   event.preventDefault();
   void run(form, event.submitter ?? void 0);
 });
+document.addEventListener("input", (event) => {
+  const form = event.target.closest("form[data-shows]");
+  if (form) showCalls(form);
+});
+function showCalls(form) {
+  const [curl, python] = [document.querySelector("#curl code"), document.querySelector("#python code")];
+  if (!curl || !python) return;
+  try {
+    const body = { ...JSON.parse(form.dataset.body ?? "{}"), ...readFields(form) };
+    if (body["rerun"] === false) delete body["rerun"];
+    const base = root.href.replace(/\/$/, "");
+    curl.textContent = `curl -X POST ${base}/api/jobs \\
+  -H 'Content-Type: application/json' \\
+  -d '${JSON.stringify(body).replaceAll("'", "'\\''")}'`;
+    const { parameters = {}, ...more } = body;
+    const rest = Object.entries(more).filter(([name]) => name !== "workflow").map(([name, value]) => `, ${name}=${spellPython(value)}`).join("");
+    python.textContent = `from anabranch.client import Client
+
+with Client("${base}") as client:
+    job = client.submit(${spellPython(form.dataset.shows ?? "")}, ${spellPython(parameters)}${rest})
+    print(job.job_id)`;
+  } catch {
+  }
+}
+function spellPython(value) {
+  if (value === null) return "None";
+  if (typeof value === "boolean") return value ? "True" : "False";
+  if (Array.isArray(value)) return `[${value.map(spellPython).join(", ")}]`;
+  if (typeof value === "object") return `{${Object.entries(value).map(([name, one]) => `${JSON.stringify(name)}: ${spellPython(one)}`).join(", ")}}`;
+  return JSON.stringify(value);
+}
 document.addEventListener("click", (event) => {
   const button = event.target.closest("button[data-call]");
   if (!button) return;
@@ -21,7 +52,10 @@ async function run(element, button) {
     const body = { ...JSON.parse(element.dataset.body ?? "{}"), ...element instanceof HTMLFormElement ? readFields(element) : {} };
     const each = element.dataset.each;
     if (each) await runEach(element, each, body, place);
-    else finish(element, await send(element.dataset.call ?? "", body, {}), place);
+    else if (button?.dataset.submits) {
+      await send(button.dataset.submits, body, {});
+      say(place, button.dataset.says ?? "Done");
+    } else finish(element, await send(element.dataset.call ?? "", body, {}), place);
   } catch (error) {
     place.replaceChildren(cardOf(error instanceof Refusal ? error.problem : { detail: error.message, retryable: true }));
   } finally {

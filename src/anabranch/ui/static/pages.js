@@ -27,6 +27,7 @@ function settle() {
   countChosen();
   refreshTimes();
   startLive();
+  document.documentElement.dataset.ready = "";
 }
 document.addEventListener("htmx:configRequest", (event) => {
   const { detail } = event;

@@ -12,9 +12,20 @@ from anabranch.adapters.postgres.store.published.files import PostgresFiles
 from anabranch.adapters.postgres.store.published.items import PostgresItems
 from anabranch.adapters.postgres.store.rows import Row, index_of, read_definition
 from anabranch.canonical import Json, JsonObject
+from anabranch.codes import with_remedy
 from anabranch.contract.answer import read
 from anabranch.contract.control import Limit, Queue, Worker
-from anabranch.contract.jobs import Progress, SavedCheckpoint, TaskCounts
+from anabranch.contract.insight import (
+    AttemptTime,
+    FailingWorkflow,
+    FailureGroup,
+    HourCount,
+    Overview,
+    WaitingGate,
+    WaitingTasks,
+    WorkflowVersion,
+)
+from anabranch.contract.jobs import JobError, Progress, SavedCheckpoint, TaskCounts
 from anabranch.contract.stack import TaskRow
 from anabranch.engine.failure import Failure
 from anabranch.engine.model import TERMINAL_STATES, Event, Job, JobState, LimitKind, NodeState, SessionKind, Tombstone
@@ -30,6 +41,7 @@ from anabranch.workflows.nodes import GateNode
 __all__ = ["PostgresReads"]
 
 MAX_CANDIDATES = 5
+NEWEST_JOBS = 10_000  # of which the last day is counted: it costs the same however many jobs there are
 
 
 class PostgresReads:
@@ -198,6 +210,40 @@ class PostgresReads:
         """What the attempts of a job that failed printed and measured, in order."""
         return [_trace(row) for row in await self._database.query("failed_logs", job=job, limit=limit)]
 
+    async def attempt_times(self, job: int, *, limit: int) -> list[AttemptTime]:
+        """When the attempts of a job's tasks waited and ran: of each node at most this many of each kind."""
+        rows = await self._list("attempt_times", job=job, limit=limit)
+        return [AttemptTime(**{**row, "index": index_of(row["index"])}) for row in rows]
+
+    async def failure_groups(self, job: int, *, limit: int) -> list[FailureGroup]:
+        """The failed tasks of a job by what went wrong, the largest groups first."""
+        rows = await self._database.query("failure_groups", job=job, limit=limit)
+        return [_group(row) for row in rows]
+
+    async def overview(self) -> Overview:
+        """What goes on and what went wrong in the last day, of the newest jobs."""
+        seen = {"platform": self._platform}
+        ask = self._database.query
+        counts, hours, failing, tasks, gates = await asyncio.gather(
+            ask("open_counts", **seen),
+            ask("throughput", **seen, newest=NEWEST_JOBS),
+            ask("failing_workflows", **seen, newest=NEWEST_JOBS),
+            ask("oldest_waiting", **seen),
+            ask("waiting_gates", **seen),
+        )
+        return Overview(
+            {row["state"]: row["jobs"] for row in counts},
+            tuple(HourCount(row["hour"], JobState(row["state"]), row["jobs"]) for row in hours),
+            tuple(FailingWorkflow(**row) for row in failing),
+            tuple(WaitingTasks(**row) for row in tasks),
+            tuple(WaitingGate(**row) for row in gates),
+        )
+
+    async def workflow_versions(self, workflow: str) -> list[WorkflowVersion]:
+        """The definitions of a workflow that its newest jobs were pinned to."""
+        rows = await self._database.query("workflow_versions", workflow=workflow, platform=self._platform)
+        return [WorkflowVersion(**row) for row in rows]
+
     async def server(self) -> dict[str, Json]:
         """Which server this is, and how far its schema is migrated."""
         (row,) = await self._database.query("server")
@@ -334,6 +380,12 @@ def _task(row: Row) -> TaskDetail:
 def _letter(row: Row) -> DeadLetter:
     state, error = JobState(row["job_state"]), Failure.read(row["error"])
     return DeadLetter(**{**_placed(row, "lane", "position"), "job_state": state, "error": error})
+
+
+def _group(row: Row) -> FailureGroup:
+    error = read(JobError, {"remedy": "", "message": "", **with_remedy(row["error"] or {"code": "unknown"})})
+    indexes = tuple(map(index_of, row["indexes"]))
+    return FailureGroup(**{**row, "fingerprint": row["fingerprint"][:12], "indexes": indexes, "error": error})
 
 
 def _trace(row: Row) -> Trace:
