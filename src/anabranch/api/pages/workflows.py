@@ -80,7 +80,7 @@ async def _list_schedules(gateway: Gateway, platform: str | None) -> list[Schedu
 
 def _next_ticks(schedule: Schedule) -> list[datetime]:
     """The ticks that come next; none while it makes none."""
-    if schedule.next_at is None:
+    if schedule.next_at is None or schedule.cron is None:
         return []
     at, found = schedule.next_at, [schedule.next_at]
     while len(found) < TICKS_SHOWN and (after := next_tick(schedule.cron, schedule.timezone, at)):
