@@ -10,7 +10,7 @@ from anabranch.adapters.postgres.connect import Role
 from anabranch.adapters.postgres.database import Database
 from anabranch.adapters.postgres.store.published.files import PostgresFiles
 from anabranch.adapters.postgres.store.published.items import PostgresItems
-from anabranch.adapters.postgres.store.rows import Row, index_of, read_definition
+from anabranch.adapters.postgres.store.rows import Row, index_of, place, read_cursor, read_definition
 from anabranch.canonical import Json, JsonObject
 from anabranch.codes import with_remedy
 from anabranch.contract.answer import read
@@ -31,7 +31,7 @@ from anabranch.engine.failure import Failure
 from anabranch.engine.model import TERMINAL_STATES, Event, Job, JobState, LimitKind, NodeState, SessionKind, Tombstone
 from anabranch.engine.read_models import DeadLetter, JobDetail, JobHead, LabelledJob, NodeDetail, TaskDetail, Trace
 from anabranch.engine.task_parameters import Definitions, TaskValues, fill_in
-from anabranch.errors import Conflict, InputError, NotFound
+from anabranch.errors import Conflict, NotFound
 from anabranch.storage.large_results import Results
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.expressions import ExpressionError
@@ -159,7 +159,7 @@ class PostgresReads:
         self, job: int, *, limit: int, after: str | None, node: str | None, status: str | None, whole: bool = True
     ) -> list[TaskDetail]:
         """The tasks of a job, in order; with their `whole` results, or references to large ones."""
-        lane, position = _cursor(after, 2)
+        lane, position = read_cursor(after, 2)
         rows = await self._list("tasks", job=job, lane=lane, position=position, node=node, status=status, limit=limit)
         sources = await self._database.query("lane_values", lanes=list({row["lane"] for row in rows}))
         await self._refuse_purged("tombstone_of", job=job)  # between the two queries
@@ -176,7 +176,7 @@ class PostgresReads:
 
     async def task_rows(self, job: int, *, limit: int, after: str | None) -> list[TaskRow]:
         """The rows of a job's tasks, in order."""
-        lane, position = _cursor(after, 2)
+        lane, position = read_cursor(after, 2)
         rows = await self._list("task_rows", job=job, lane=lane, position=position, limit=limit)
         return [TaskRow(**row) for row in rows]
 
@@ -196,7 +196,7 @@ class PostgresReads:
         status: str | None = None,
     ) -> list[Trace]:
         """What the attempts of a job printed and measured, in order: all, or those that are running or failed."""
-        lane, position, last = _cursor(after, 3)
+        lane, position, last = read_cursor(after, 3)
         number = index_of(index) if index else None
         rows = await self._list(
             "running_logs" if status == "running" else "logs",
@@ -275,7 +275,7 @@ class PostgresReads:
         job_id: str | None = None,
     ) -> list[DeadLetter]:
         """The tasks that failed for good, the newest first."""
-        lane, position = _cursor(after, 2) if after else (2**63 - 1, -1)
+        lane, position = read_cursor(after, 2) if after else (2**63 - 1, -1)
         rows = await self._database.query(
             "dead_letters", lane=lane, position=position, workflow=workflow, handler=handler, code=code, job=job_id,
             platform=self._platform, limit=limit,
@@ -374,12 +374,12 @@ def _node(row: Row) -> NodeDetail:
 def _task(row: Row) -> TaskDetail:
     progress, error = row["progress"] and read(Progress, row["progress"]), Failure.read(row["error"])
     saved = row["checkpoint"] and read(SavedCheckpoint, row["checkpoint"])
-    return TaskDetail(**{**_placed(row, "lane", "position"), "progress": progress, "checkpoint": saved, "error": error})
+    return TaskDetail(**{**place(row, "lane", "position"), "progress": progress, "checkpoint": saved, "error": error})
 
 
 def _letter(row: Row) -> DeadLetter:
     state, error = JobState(row["job_state"]), Failure.read(row["error"])
-    return DeadLetter(**{**_placed(row, "lane", "position"), "job_state": state, "error": error})
+    return DeadLetter(**{**place(row, "lane", "position"), "job_state": state, "error": error})
 
 
 def _group(row: Row) -> FailureGroup:
@@ -389,18 +389,4 @@ def _group(row: Row) -> FailureGroup:
 
 
 def _trace(row: Row) -> Trace:
-    return Trace(**{**_placed(row, "lane", "position", "attempt"), "attempt": row["attempt"]})
-
-
-def _placed(row: Row, *place: str) -> Row:
-    """A row with its task's index as callers know it, and with a cursor for the columns that place it in a list."""
-    cursor = ".".join(str(row[name]) for name in place)
-    shown = {name: value for name, value in row.items() if name not in place}
-    return {**shown, "index": index_of(str(row["index"])), "cursor": cursor}
-
-
-def _cursor(after: str | None, size: int) -> list[int]:
-    parts = after.split(".") if after else ["0"] * size
-    if len(parts) != size or not all(map(str.isdecimal, parts)):
-        raise InputError("page.cursor", f"{after!r} is not a cursor", remedy="Use the `next` of the page before.")
-    return list(map(int, parts))
+    return Trace(**{**place(row, "lane", "position", "attempt"), "attempt": row["attempt"]})
