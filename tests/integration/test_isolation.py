@@ -40,7 +40,8 @@ SHARED: set[Call] = {
         "/ui/{name}", "/livez", "/readyz", "/errors", "/errors/{code}", "/openapi.json", "/metrics",
         "/api/health", "/api/handlers", "/api/signing-keys",
         "/api/workflows", "/api/workflows/{workflow_id}", "/api/workflows/{workflow_id}/schema",
-        "/api/workflows/{workflow_id}/graph.svg", "/ogc", "/ogc/conformance", "/ogc/processes",
+        "/api/workflows/{workflow_id}/graph.svg", "/api/workflows/{workflow_id}/versions",
+        "/ogc", "/ogc/conformance", "/ogc/processes",
         "/ogc/processes/{process_id}", "/stac/conformance", "/features", "/features/conformance",
         "/features/tileMatrixSets", "/features/tileMatrixSets/{tileMatrixSetId}",
     )),
@@ -54,6 +55,7 @@ SHARED: set[Call] = {
 LISTS: dict[Call, list[dict[str, str]]] = {
     ("get", "/api/jobs"): [{}, {"parent": "{job_id}"}, {"label": "team:maps"}],
     ("get", "/api/dead-letters"): [{}],
+    ("get", "/api/overview"): [{}],
     ("get", "/api/items"): [{}, {"collection": "{collection}"}, {"job_id": "{job_id}"}, {"made_by": "h"}],
     ("get", "/ogc/jobs"): [{}, {"processID": "hello_world"}, {"status": "accepted"}],
     ("get", "/stac"): [{}],

@@ -110,6 +110,8 @@ async def test_s1_a_platform_sees_its_own_jobs_only(api: httpx.AsyncClient, data
         assert "job.not_found" in hidden.text
     for path in (f"/api/jobs/{job}/timeline", f"/api/jobs/{job}/failures"):
         assert (await api.get(path, headers=other)).json()["code"] == "job.not_found"
+    for key, count in ((acme, 1), (other, 0)):
+        assert len((await api.get("/api/workflows/hello_world/versions", headers=key)).json()) == count
     assert sum((await api.get("/api/overview", headers=other)).json()["open_jobs"].values()) == 0
     assert sum((await api.get("/api/overview", headers=acme)).json()["open_jobs"].values()) == 1
 
