@@ -1,7 +1,7 @@
 .DEFAULT_GOAL := help
 export NO_MKDOCS_2_WARNING := 1
 export PYTHONDONTWRITEBYTECODE := # else every process of the tests compiles each module again
-.PHONY: setup demo test proofs faults soak bench scaling validator generator deployment promtool pgbouncer lint check lock reference release docs clean help
+.PHONY: setup demo test pages screenshots proofs faults soak bench scaling validator generator deployment promtool pgbouncer lint check lock reference release docs clean help
 
 EXTRAS = $(shell .venv/bin/python -c \
 	'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"])')
@@ -22,7 +22,15 @@ demo: setup ## Run the main job on the embedded default
 
 test: ## Run the tests, those of the page in Chromium; ARGS="-k name" picks some
 	@scripts/setup browser
+	@! command -v npm >/dev/null || scripts/pages --tools
 	.venv/bin/pytest $(ARGS)
+
+pages: ## Compile the scripts of the web pages, which are committed; needs npm
+	@scripts/pages
+
+screenshots: setup ## Take pictures of every page with real data, into .cache/screenshots; takes some minutes
+	@scripts/setup browser
+	.venv/bin/python -m scripts.screenshots
 
 bench: setup ## Measure the engine beside a bare loop and two peers; takes minutes
 	$(call tools,bench)

@@ -3,13 +3,28 @@
 import re
 from urllib.parse import urlsplit
 
-__all__ = ["OWN_PATHS", "read_origin", "read_public_url"]
+__all__ = ["OWN_PATHS", "PAGES", "read_origin", "read_public_url"]
 
 DEFAULT_PORTS = {"http": 80, "https": 443}  # which browsers omit
 HOST_NAME = r"[A-Za-z0-9._-]+|[0-9A-Fa-f:.]+"
 URL_PREFIX = r"(?:/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*"
+# The pages and what is below them: `/jobs` and `/jobs/{id}`.
+PAGES = frozenset(
+    {
+        "admin",
+        "approvals",
+        "assets",
+        "data",
+        "jobs",
+        "schedules",
+        "submit",
+        "webhooks",
+        "workers",
+        "workflows",
+    }
+)
 # Below a prefix with one of these names, a path would be ambiguous.
-OWN_PATHS = frozenset(
+OWN_PATHS = PAGES | frozenset(
     {
         "api",
         "docs",

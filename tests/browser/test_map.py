@@ -1,24 +1,23 @@
 """The page in a real browser: the list, the map, tiles, files and the keyboard."""
 
 import re
-import shutil
-import subprocess
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import imagecodecs
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 from psycopg import Connection
 from psycopg.rows import TupleRow
 
 from anabranch.adapters.postgres.schema.pgstac import migrate_catalog
 from anabranch.embedded.cluster import Cluster
 from anabranch.testing.postgres import Databases
+from tests.support.browser import Visit, give, open_context, visit
 from tests.support.layers import add_layer
 from tests.support.serving import (
     Raster,
@@ -34,22 +33,6 @@ from tests.support.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.postgres
 
-NAMES = ("chromium", "chromium-browser", "google-chrome")
-# Without a graphics card, without a sandbox where we are root, and without a word to anybody.
-FLAGS = [
-    "--no-sandbox",
-    "--use-gl=angle",
-    "--use-angle=swiftshader",
-    "--enable-unsafe-swiftshader",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-SIZE: ViewportSize = {"width": 800, "height": 480}  # every pixel of the map is drawn without a graphics card
-SLOW_MS = PATIENCE_SECONDS * 1000
-expect.set_options(timeout=SLOW_MS)
 UNKNOWN_TIME = {
     "datetime": None, "start_datetime": "1970-01-01T00:00:00Z", "end_datetime": "2026-11-01T10:00:00Z",
 }  # fmt: skip
@@ -60,26 +43,6 @@ select 7::bigint as gid, ST_Multi(ST_MakeEnvelope(20, 40, 22, 42, 4326)) as geom
        '<img src=x onerror=alert(1)>' || repeat('x', 500) as label, 12 as trees
 """
 PARK = (221, 179, 157)  # the colour of layers over that of land
-
-
-@dataclass
-class Visit:
-    """A page, and what went wrong or elsewhere on it."""
-
-    page: Page
-    wrong: list[str] = field(default_factory=list)
-    asked: list[str] = field(default_factory=list)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    chromium = next(filter(None, map(shutil.which, NAMES)), None)
-    if not chromium or subprocess.run([chromium, "--version"], capture_output=True, check=False).returncode:
-        pytest.skip("there is no Chromium; `scripts/setup browser` installs it")
-    with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
-        yield launched
-        launched.close()
 
 
 @pytest.fixture(scope="module")
@@ -116,30 +79,9 @@ def served(url: str, home: Path) -> Iterator[Served]:
         yield api
 
 
-@pytest.fixture(scope="module")
-def context(browser: Browser) -> Iterator[BrowserContext]:
-    """What pages share: the files that the browser has read and compiled."""
-    with open_context(browser) as opened:
-        yield opened
-
-
-def open_context(browser: Browser, **options: Any) -> BrowserContext:
-    return browser.new_context(viewport=SIZE, reduced_motion="reduce", **options)
-
-
-def visit(context: BrowserContext, url: str) -> Visit:
-    made = Visit(context.new_page())
-    made.page.set_default_timeout(SLOW_MS)
-    made.page.on("console", lambda message: made.wrong.append(message.text) if message.type == "error" else None)
-    made.page.on("pageerror", lambda error: made.wrong.append(str(error)))
-    made.page.on("request", lambda request: made.asked.append(request.url))
-    made.page.goto(url)
-    return made
-
-
 @pytest.fixture
 def visited(context: BrowserContext, served: Served) -> Iterator[Visit]:
-    made = visit(context, f"{served.url}/")
+    made = visit(context, f"{served.url}/data")
     expect(made.page.locator("#items button").first).to_be_visible()
     yield made
     assert made.wrong == []
@@ -225,7 +167,7 @@ def test_its_file_can_be_downloaded(visited: Visit, rasters: list[Raster]) -> No
 def test_tn13_the_address_holds_the_item_and_the_view(visited: Visit, browser: Browser, served: Served) -> None:
     page = visited.page
     choose(page, "classes")
-    expect(page).to_have_url(re.compile(r"/#collection=scenes&item=classes&map=[0-9./-]+$"))
+    expect(page).to_have_url(re.compile(r"/data#collection=scenes&item=classes&map=[0-9./-]+$"))
     shared = page.url
     choose(page, "photo")
     expect(page).to_have_url(re.compile("item=photo&map="))
@@ -246,7 +188,7 @@ def test_tn13_the_address_holds_the_item_and_the_view(visited: Visit, browser: B
 def test_tn13_a_shared_address_shows_an_item_that_is_not_on_the_first_page(
     context: BrowserContext, served: Served
 ) -> None:
-    made = visit(context, f"{served.url}/")
+    made = visit(context, f"{served.url}/data")
     page = made.page
     expect(page.locator("#items button")).to_have_count(50)
     shown = set(titles(page))
@@ -270,7 +212,7 @@ def test_tn13_a_shared_address_shows_an_item_that_is_not_on_the_first_page(
 def test_a_vector_layer_is_drawn_and_its_features_have_popups(visited: Visit, served: Served) -> None:
     page = visited.page
     page.goto("about:blank")
-    page.goto(f"{served.url}/#collection=layers&item=parks")
+    page.goto(f"{served.url}/data#collection=layers&item=parks")
     expect(page.locator("#facts h2")).to_have_text("Parks")
     x, y = find(page, PARK, share=0.02)
     page.locator("#map").click(position={"x": x, "y": y - 20})
@@ -315,7 +257,7 @@ def test_the_page_works_by_keyboard(visited: Visit) -> None:
 
 def test_it_is_dark_where_that_is_asked_for(browser: Browser, served: Served) -> None:
     with open_context(browser, color_scheme="dark") as dark:
-        made = visit(dark, f"{served.url}/")
+        made = visit(dark, f"{served.url}/data")
         expect(made.page.locator("#items button").first).to_be_visible()
         ground = made.page.evaluate("getComputedStyle(document.body).backgroundColor")
         assert ground == "rgb(20, 25, 26)"
@@ -324,7 +266,7 @@ def test_it_is_dark_where_that_is_asked_for(browser: Browser, served: Served) ->
 
 def test_where_nothing_is_the_page_says_what_to_do(context: BrowserContext, database_url: str, tmp_path: Path) -> None:
     with serve_api(database_url, tmp_path / "home") as bare:
-        made = visit(context, f"{bare.url}/")
+        made = visit(context, f"{bare.url}/data")
         expect(made.page.locator("#message")).to_contain_text("anabranch db migrate")
         migrate_catalog(database_url)
         made.page.reload()
@@ -335,7 +277,7 @@ def test_where_nothing_is_the_page_says_what_to_do(context: BrowserContext, data
 def test_s1_where_keys_are_asked_for_the_page_asks_for_one(context: BrowserContext, url: str, home: Path) -> None:
     key = make_key(url)
     with serve_api(url, home.with_name("keyed"), auth="keys", storage__silver=(home / "silver").as_uri()) as keyed:
-        made = visit(context, f"{keyed.url}/")
+        made = visit(context, f"{keyed.url}/data")
         page, form = made.page, made.page.locator("#ask")
         expect(form).to_contain_text("This API asks for a key.")
         give(page, key[:-1] + ("0" if key[-1] != "0" else "1"))
@@ -351,15 +293,10 @@ def test_s1_where_keys_are_asked_for_the_page_asks_for_one(context: BrowserConte
         expect(page.locator("details#submit_job .body")).to_contain_text("Needs the scope submit.")
         page.get_by_role("button", name="Forget key").click()
         expect(form).to_contain_text("This API asks for a key.")
-        assert page.evaluate("sessionStorage.length") == 0
+        assert key not in page.evaluate("JSON.stringify(sessionStorage)")
         assert [asked for asked in made.asked if key in asked or not asked.startswith((keyed.url, "blob:"))] == []
         assert [wrong for wrong in made.wrong if "401" not in wrong] == []
         page.close()
-
-
-def give(page: Page, key: str) -> None:
-    page.get_by_label("Key").fill(key)
-    page.keyboard.press("Enter")
 
 
 def test_the_description_of_the_api_is_a_page_of_its_own(context: BrowserContext, served: Served) -> None:

@@ -36,7 +36,7 @@ from tests.support.engine import EngineHarness, fan_out, open_harness
 from tests.support.waiting import PATIENCE_SECONDS
 from tests.support.warm import run_warm
 
-OPEN = {"/livez", "/readyz", "/", "/docs", "/ui/{name:path}", "/errors", "/errors/{code}"}
+OPEN = {"/livez", "/readyz", "/data", "/docs", "/ui/{name:path}", "/errors", "/errors/{code}"}
 BASE = "http://anabranch.example"
 LOOPBACK = "http://127.0.0.1"
 CHANGES_NOTHING = {"search_catalog", "validate_workflow"}
@@ -660,7 +660,7 @@ async def test_s1_what_is_open_is_open_whatever_key_is_sent(auth: Any, tmp_path:
     async with app.router.lifespan_context(app), httpx.AsyncClient(transport=transport, base_url=LOOPBACK) as client:
         for sent in ("Basic YTpi", "Bearer anb_wrong", f"Bearer {Credential.make().text}"):
             headers = {"Authorization": sent}
-            for path in ("/livez", "/", "/docs", "/errors/auth.invalid"):
+            for path in ("/livez", "/docs", "/errors/auth.invalid"):
                 assert (await client.get(path, headers=headers)).is_success, (path, sent)
             assert (await client.get("/readyz", headers=headers)).status_code == 503  # and the key was not looked up
 
@@ -669,7 +669,7 @@ async def test_s4_an_application_in_the_process_of_others_leaves_their_gdal_alon
     app = create_app(Settings(home=tmp_path / "home"), "postgresql://127.0.0.1:1/nowhere")
     transport = httpx.ASGITransport(app)
     async with app.router.lifespan_context(app), httpx.AsyncClient(transport=transport, base_url=LOOPBACK) as client:
-        assert (await client.get("/")).is_success  # which loads what draws rasters
+        assert (await client.get("/data")).is_success  # which loads what draws rasters
     assert "GDAL_SKIP" not in os.environ
 
 

@@ -37,10 +37,11 @@ ORDER = {"refs": {"dataset_id": "1", "resource_id": "a", "version_id": "1"}, "so
 # Of the installation, and not of a platform: definitions, descriptions and numbers, or what a caller makes.
 SHARED: set[Call] = {
     *(("get", path) for path in (
-        "/", "/docs", "/ui/{name}", "/livez", "/readyz", "/errors", "/errors/{code}", "/openapi.json", "/metrics",
+        "/ui/{name}", "/livez", "/readyz", "/errors", "/errors/{code}", "/openapi.json", "/metrics",
         "/api/health", "/api/handlers", "/api/signing-keys",
         "/api/workflows", "/api/workflows/{workflow_id}", "/api/workflows/{workflow_id}/schema",
-        "/api/workflows/{workflow_id}/graph.svg", "/ogc", "/ogc/conformance", "/ogc/processes",
+        "/api/workflows/{workflow_id}/graph.svg", "/api/workflows/{workflow_id}/versions",
+        "/ogc", "/ogc/conformance", "/ogc/processes",
         "/ogc/processes/{process_id}", "/stac/conformance", "/features", "/features/conformance",
         "/features/tileMatrixSets", "/features/tileMatrixSets/{tileMatrixSetId}",
     )),
@@ -54,6 +55,7 @@ SHARED: set[Call] = {
 LISTS: dict[Call, list[dict[str, str]]] = {
     ("get", "/api/jobs"): [{}, {"parent": "{job_id}"}, {"label": "team:maps"}],
     ("get", "/api/dead-letters"): [{}],
+    ("get", "/api/overview"): [{}],
     ("get", "/api/items"): [{}, {"collection": "{collection}"}, {"job_id": "{job_id}"}, {"made_by": "h"}],
     ("get", "/ogc/jobs"): [{}, {"processID": "hello_world"}, {"status": "accepted"}],
     ("get", "/stac"): [{}],

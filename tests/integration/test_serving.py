@@ -840,7 +840,7 @@ def test_s1_all_data_needs_a_key_where_keys_are_asked_for(url: str, home: Path) 
         for path in paths:
             problem(keyed.client.get(path), 401, "auth.missing")
         # The pages are files of the package: a browser can't send a key for them, and they ask for it.
-        for path in ("/", "/docs", "/ui/page.js"):
+        for path in ("/data", "/docs", "/ui/pages.js"):
             got, head = (keyed.client.request(how, path, headers=PLAIN) for how in ("GET", "HEAD"))
             assert got.is_success, path
             own = {"date", "x-correlation-id"}
@@ -906,21 +906,16 @@ def end(url: str, admin: Connection[TupleRow]) -> None:
 
 
 def test_the_page_is_whole_and_asks_nobody_else(api: httpx.Client) -> None:
-    page = api.get("/")
+    page = api.get("/data")
     policy = page.headers["content-security-policy"]
     assert "unsafe" not in policy
     assert "http" not in policy
     for part in (
-        "page.js",
-        "page.css",
-        "key.js",
-        "map.js",
-        "items.js",
-        "address.js",
-        "facts.js",
-        "tiles.js",
-        "land.geojson",
-        "icon.svg",
+        *("pages.js", "pages.css", "key.js", "calls.js", "live.js", "vendor/htmx.min.js", "icon.svg"),
+        *(
+            f"map/{name}"
+            for name in ("page.js", "map.css", "map.js", "items.js", "facts.js", "tiles.js", "land.geojson")
+        ),
     ):
         answer = api.get(f"/ui/{part}")
         assert answer.is_success, part

@@ -439,7 +439,7 @@ def test_a_collection_that_is_not_there_has_no_queryables(api: httpx.Client) -> 
         "/stac/search?limit=1", "/raster/collections/scenes/items/hills/WebMercatorQuad/tilejson.json",
         "/raster/collections/scenes/items/hills/info", "/raster/collections/scenes/items/hills/preview.png",
         "/livez", "/readyz", "/api/jobs", "/api/workflows", "/api/handlers",
-        "/errors", "/errors/internal", "/openapi.json", "/metrics", "/docs", "/",
+        "/errors", "/errors/internal", "/openapi.json", "/metrics", "/docs", "/data",
     ],
 )  # fmt: skip
 def test_head_is_answered_wherever_get_is(api: httpx.Client, path: str) -> None:

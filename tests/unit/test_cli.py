@@ -620,7 +620,7 @@ PUBLISHED = {
         (
             PUBLISHED,
             [
-                ("map", "http://x/#collection=scenes&item=a+b"),
+                ("map", "http://x/data#collection=scenes&item=a+b"),
                 ("item", "http://x/stac/collections/scenes/items/a%20b"),
                 ("tiles", "http://x/raster/collections/scenes/items/a%20b/WebMercatorQuad/tilejson.json"),
                 ("file", "http://x/files/current/scenes/a%20b/a.tif"),
@@ -630,7 +630,7 @@ PUBLISHED = {
         (
             {**PUBLISHED, "outputs": [{"name": "a.json", "kind": "mosaic"}, {"name": "t.tif", "kind": "tile"}]},
             [
-                ("map", "http://x/#collection=scenes&item=a+b"),
+                ("map", "http://x/data#collection=scenes&item=a+b"),
                 ("item", "http://x/stac/collections/scenes/items/a%20b"),
                 ("tiles", "http://x/raster/collections/scenes/items/a%20b/WebMercatorQuad/tilejson.json"),
                 ("file", "http://x/files/current/scenes/a%20b/a.json"),
@@ -639,7 +639,7 @@ PUBLISHED = {
         (
             {"items": [{"collection": "scenes", "id": str(n)} for n in range(10_000)], "outputs": []},
             [
-                ("map", "http://x/"),
+                ("map", "http://x/data"),
                 *(("item", f"http://x/stac/collections/scenes/items/{n}") for n in range(20)),
                 ("items", "http://x/stac/collections/scenes/items"),
             ],

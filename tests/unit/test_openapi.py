@@ -23,7 +23,7 @@ REGISTRY: Registry[Any] = (
     Registry().with_resource("urn:document", Resource.from_contents(NAMED, default_specification=DRAFT202012)).crawl()
 )
 OPERATIONS = {operation["operationId"]: operation for operation in operations_of(NAMED)}
-OPEN = {"show_page", "show_reference", "show_part", "show_life", "show_readiness", "list_codes", "show_code"}
+OPEN = {"show_part", "show_life", "show_readiness", "list_codes", "show_code"}
 
 
 def resolve(part: Any) -> Any:

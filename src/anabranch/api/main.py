@@ -20,6 +20,10 @@ from anabranch.api.health.memory_limit import limit_memory
 from anabranch.api.health.monitor import Monitor
 from anabranch.api.health.request_metrics import RequestCounts, RequestMetrics
 from anabranch.api.ogc import routes as processes
+from anabranch.api.pages import data, job, overview
+from anabranch.api.pages import files as page_files
+from anabranch.api.pages import jobs as job_list
+from anabranch.api.pages import workflows as workflow_pages
 from anabranch.api.platform import orders, platforms, previews, releases
 from anabranch.api.request_traces import RequestTraces
 from anabranch.api.routes import (
@@ -30,10 +34,10 @@ from anabranch.api.routes import (
     files,
     graphs,
     handlers,
+    insight,
     items,
     jobs,
     keys,
-    page,
     reference,
     schedules,
     uploads,
@@ -75,6 +79,7 @@ for _module in (
     events,
     uploads,
     graphs,
+    insight,
     workflows,
     processes,
     limits,
@@ -93,9 +98,15 @@ for _module in (
     platforms,
     reference,
     files,
-    page,
+    page_files,
+    data,
+    overview,
+    job_list,
+    workflow_pages,
 ):
     ROUTES.include_router(_module.router)
+for _router in job.routers:
+    ROUTES.include_router(_router)
 
 
 def create_app(

@@ -47,7 +47,7 @@ def item_path(collection: str, item: str) -> str:
 
 def map_path(collection: str, item: str) -> str:
     """The path of the page with an item chosen."""
-    return f"/#{urlencode({'collection': collection, 'item': item})}"
+    return f"/data#{urlencode({'collection': collection, 'item': item})}"
 
 
 def tilejson_path(collection: str, item: str) -> str:

@@ -31,6 +31,7 @@ __all__ = [
     "TooManyRequests",
     "add_handlers",
     "describe",
+    "find_invalid",
     "for_anonymous",
     "list_mistakes",
     "respond",
@@ -174,13 +175,19 @@ async def _answer(request: Request, error: Exception) -> Response:
 async def _answer_validation(request: Request, error: Exception) -> Response:
     if not isinstance(error, RequestValidationError):
         raise error
+    return await _answer(request, find_invalid(request, error))
+
+
+def find_invalid(request: Request, error: RequestValidationError) -> InvalidRequest:
+    """The mistakes that the framework found in a request."""
     # A request's line and headers are short, so there are few.
     known = _list_parameters(request)
-    found = [
-        Mistake(where=".".join(map(str, each["loc"])), detail=_detail_of({**each, "loc": each["loc"][1:]}, known))
-        for each in error.errors()
-    ]
-    return await _answer(request, InvalidRequest(found))
+    return InvalidRequest(
+        [
+            Mistake(where=".".join(map(str, each["loc"])), detail=_detail_of({**each, "loc": each["loc"][1:]}, known))
+            for each in error.errors()
+        ]
+    )
 
 
 def _list_parameters(request: Request) -> list[str]:

@@ -16,7 +16,7 @@ from starlette.routing import BaseRoute
 from anabranch.api.answers.errors import MEDIA_TYPE, Problem, describe
 from anabranch.api.openapi.declare import COMMON_CODES, JSON_TYPE, REFERENCE, Schema, problems
 from anabranch.codes import Code, all_codes
-from anabranch.contract import answer, control, jobs, processes, stack, webhooks, workflows
+from anabranch.contract import answer, control, insight, jobs, processes, stack, webhooks, workflows
 from anabranch.errors import AnabranchError
 
 __all__ = ["DOCUMENT", "MEDIA_TYPE_31", "assemble", "load_document", "operations_of", "write"]
@@ -120,7 +120,7 @@ def _lift_bodies(document: Schema, schemas: Schema) -> None:
 
 def _describe_fields(schemas: Schema) -> None:
     """By the docstrings under the fields of answers; pydantic would read them for every process that starts."""
-    for module in (answer, control, jobs, processes, stack, webhooks, workflows):
+    for module in (answer, control, insight, jobs, processes, stack, webhooks, workflows):
         for kind in ast.parse(inspect.getsource(module)).body:
             if isinstance(kind, ast.ClassDef) and kind.name in schemas:
                 for field, text in pairwise(kind.body):

@@ -224,7 +224,10 @@ def _rename(given: Schema, tag: str) -> Schema:
 
 
 def _simplify(part: Any) -> Any:  # JSON in, JSON out
-    """A schema with sorted enums, and with lists for tuples, which few generators know."""
+    """A schema with sorted enums and choices, and with lists for tuples, which few generators know.
+
+    The order of choices depends on which equal union Python's typing has met first.
+    """
     if isinstance(part, list):
         return [_simplify(one) for one in part]
     if not isinstance(part, dict):
@@ -232,4 +235,6 @@ def _simplify(part: Any) -> Any:  # JSON in, JSON out
     simple = {key: sorted(value) if key == "enum" else _simplify(value) for key, value in part.items()}
     if kinds := simple.pop("prefixItems", None):
         simple["items"] = kinds[0] if all(kind == kinds[0] for kind in kinds) else {"anyOf": kinds}
+    if choices := simple.get("anyOf"):
+        simple["anyOf"] = sorted(choices, key=lambda one: (one.get("type") == "null", json.dumps(one, sort_keys=True)))
     return simple

@@ -21,6 +21,7 @@ from anabranch.api.security.limits import Limits
 from anabranch.api.security.public_address import AllowedHosts, route_path
 from anabranch.api.security.request_smuggling import is_ambiguous, refuse_ambiguous
 from anabranch.errors import AnabranchError, InputError, Unavailable
+from anabranch.public_url import PAGES
 
 __all__ = ["CORRELATION_ID", "Admission"]
 
@@ -31,7 +32,7 @@ CORRELATION_ID = r"[\x20-\x7e]{1,128}"
 PROBES = frozenset({"/livez", "/readyz"})
 # Open without a key besides the probes: files of the pages and error codes. They are part of the package, the same
 # everywhere, and a browser can't send a key for them (S1).
-OPEN_PATHS = PROBES | {"/", "/docs", "/errors"}
+OPEN_PATHS = PROBES | {"/docs", "/errors"}
 OPEN_PREFIXES = ("/ui/", "/errors/")
 # Where public items can be read without a key, if the operator allows it; each shows such a caller nothing else.
 PUBLIC_PATHS = ("/stac", "/raster", "/features", "/files")
@@ -101,7 +102,7 @@ class Admission:
         if scope["state"]["keyed"]:
             address = _address(scope)
             self.limits.admit_address(address)
-            if _is_open(path):
+            if _is_open(path) or (_is_page(path) and "authorization" not in headers):
                 return None
             if self.anonymous_read and "authorization" not in headers and _is_public(scope["method"], path):
                 structlog.contextvars.bind_contextvars(principal=ANONYMOUS.name)
@@ -235,6 +236,11 @@ def _refuse_misplaced_key(scope: Scope) -> None:
 
 def _is_open(path: str) -> bool:
     return path in OPEN_PATHS or path.startswith(OPEN_PREFIXES)
+
+
+def _is_page(path: str) -> bool:
+    """Whether a path is that of a page, whose shell is open; its content needs a key."""
+    return path == "/" or path.split("/")[1] in PAGES
 
 
 def _is_public(method: str, path: str) -> bool:

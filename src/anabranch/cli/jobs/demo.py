@@ -76,7 +76,7 @@ def demo(json: Json = False) -> None:
         jobs = {name: _submit(client, path) for name, path in samples.items()}
         ended = _follow(client, jobs, quiet=json)
         results = [_describe(client.base_url, samples[name], job) for name, job in ended.items()]
-        page = f"{client.base_url}/"
+        page = f"{client.base_url}/data"
     if json:
         print_json({"page": page, "files": [one.to_json() for one in results]})
     else:

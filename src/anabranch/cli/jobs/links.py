@@ -25,7 +25,7 @@ def find_links(base_url: str, job: JobStatus) -> list[tuple[str, str]]:
     tiled = shown if {"cog", "mosaic"} & {one["kind"] for one in outputs} else []
     try:
         paths = [
-            ("map", map_path(*items[0]) if len(items) == 1 else "/"),
+            ("map", map_path(*items[0]) if len(items) == 1 else "/data"),
             *(("item", item_path(*item)) for item in shown),
             *([("items", items_path(items[0][0]))] if len(items) > MAX_ITEMS else []),
             *(("tiles", tilejson_path(*item)) for item in tiled),

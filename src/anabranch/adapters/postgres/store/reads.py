@@ -10,11 +10,22 @@ from anabranch.adapters.postgres.connect import Role
 from anabranch.adapters.postgres.database import Database
 from anabranch.adapters.postgres.store.published.files import PostgresFiles
 from anabranch.adapters.postgres.store.published.items import PostgresItems
-from anabranch.adapters.postgres.store.rows import Row, index_of, read_definition
+from anabranch.adapters.postgres.store.rows import Row, index_of, place, read_cursor, read_definition
 from anabranch.canonical import Json, JsonObject
+from anabranch.codes import with_remedy
 from anabranch.contract.answer import read
 from anabranch.contract.control import Limit, Queue, Worker
-from anabranch.contract.jobs import Progress, SavedCheckpoint, TaskCounts
+from anabranch.contract.insight import (
+    AttemptTime,
+    FailingWorkflow,
+    FailureGroup,
+    HourCount,
+    Overview,
+    WaitingGate,
+    WaitingTasks,
+    WorkflowVersion,
+)
+from anabranch.contract.jobs import JobError, Progress, SavedCheckpoint, TaskCounts
 from anabranch.contract.stack import TaskRow
 from anabranch.engine.failure import Failure
 from anabranch.engine.model import (
@@ -30,7 +41,7 @@ from anabranch.engine.model import (
 )
 from anabranch.engine.read_models import DeadLetter, JobDetail, JobHead, LabelledJob, NodeDetail, TaskDetail, Trace
 from anabranch.engine.task_parameters import Definitions, TaskValues, fill_in
-from anabranch.errors import Conflict, InputError, NotFound
+from anabranch.errors import Conflict, NotFound
 from anabranch.storage.large_results import Results
 from anabranch.workflows.definition import Workflow
 from anabranch.workflows.expressions import ExpressionError
@@ -40,6 +51,7 @@ from anabranch.workflows.nodes import GateNode
 __all__ = ["PostgresReads"]
 
 MAX_CANDIDATES = 5
+NEWEST_JOBS = 10_000  # of which the last day is counted: it costs the same however many jobs there are
 
 
 class PostgresReads:
@@ -157,7 +169,7 @@ class PostgresReads:
         self, job: int, *, limit: int, after: str | None, node: str | None, status: str | None, whole: bool = True
     ) -> list[TaskDetail]:
         """The tasks of a job, in order; with their `whole` results, or references to large ones."""
-        lane, position = _cursor(after, 2)
+        lane, position = read_cursor(after, 2)
         rows = await self._list("tasks", job=job, lane=lane, position=position, node=node, status=status, limit=limit)
         sources = await self._database.query("lane_values", lanes=list({row["lane"] for row in rows}))
         await self._refuse_purged("tombstone_of", job=job)  # between the two queries
@@ -174,7 +186,7 @@ class PostgresReads:
 
     async def task_rows(self, job: int, *, limit: int, after: str | None) -> list[TaskRow]:
         """The rows of a job's tasks, in order."""
-        lane, position = _cursor(after, 2)
+        lane, position = read_cursor(after, 2)
         rows = await self._list("task_rows", job=job, lane=lane, position=position, limit=limit)
         return [TaskRow(**row) for row in rows]
 
@@ -194,7 +206,7 @@ class PostgresReads:
         status: str | None = None,
     ) -> list[Trace]:
         """What the attempts of a job printed and measured, in order: all, or those that are running or failed."""
-        lane, position, last = _cursor(after, 3)
+        lane, position, last = read_cursor(after, 3)
         number = index_of(index) if index else None
         rows = await self._list(
             "running_logs" if status == "running" else "logs",
@@ -207,6 +219,40 @@ class PostgresReads:
     async def failed_logs(self, job: int, *, limit: int) -> list[Trace]:
         """What the attempts of a job that failed printed and measured, in order."""
         return [_trace(row) for row in await self._database.query("failed_logs", job=job, limit=limit)]
+
+    async def attempt_times(self, job: int, *, limit: int) -> list[AttemptTime]:
+        """When the attempts of a job's tasks waited and ran: of each node at most this many of each kind."""
+        rows = await self._list("attempt_times", job=job, limit=limit)
+        return [AttemptTime(**{**row, "index": index_of(row["index"])}) for row in rows]
+
+    async def failure_groups(self, job: int, *, limit: int) -> list[FailureGroup]:
+        """The failed tasks of a job by what went wrong, the largest groups first."""
+        rows = await self._database.query("failure_groups", job=job, limit=limit)
+        return [_group(row) for row in rows]
+
+    async def overview(self) -> Overview:
+        """What goes on and what went wrong in the last day, of the newest jobs."""
+        seen = {"platform": self._platform}
+        ask = self._database.query
+        counts, hours, failing, tasks, gates = await asyncio.gather(
+            ask("open_counts", **seen),
+            ask("throughput", **seen, newest=NEWEST_JOBS),
+            ask("failing_workflows", **seen, newest=NEWEST_JOBS),
+            ask("oldest_waiting", **seen),
+            ask("waiting_gates", **seen),
+        )
+        return Overview(
+            {row["state"]: row["jobs"] for row in counts},
+            tuple(HourCount(row["hour"], JobState(row["state"]), row["jobs"]) for row in hours),
+            tuple(FailingWorkflow(**row) for row in failing),
+            tuple(WaitingTasks(**row) for row in tasks),
+            tuple(WaitingGate(**row) for row in gates),
+        )
+
+    async def workflow_versions(self, workflow: str) -> list[WorkflowVersion]:
+        """The definitions of a workflow that its newest jobs were pinned to."""
+        rows = await self._database.query("workflow_versions", workflow=workflow, platform=self._platform)
+        return [WorkflowVersion(**row) for row in rows]
 
     async def server(self) -> dict[str, Json]:
         """Which server this is, and how far its schema is migrated."""
@@ -239,7 +285,7 @@ class PostgresReads:
         job_id: str | None = None,
     ) -> list[DeadLetter]:
         """The tasks that failed for good, the newest first."""
-        lane, position = _cursor(after, 2) if after else (2**63 - 1, -1)
+        lane, position = read_cursor(after, 2) if after else (2**63 - 1, -1)
         rows = await self._database.query(
             "dead_letters", lane=lane, position=position, workflow=workflow, handler=handler, code=code, job=job_id,
             platform=self._platform, limit=limit,
@@ -338,27 +384,19 @@ def _node(row: Row) -> NodeDetail:
 def _task(row: Row) -> TaskDetail:
     progress, error = row["progress"] and read(Progress, row["progress"]), Failure.read(row["error"])
     saved = row["checkpoint"] and read(SavedCheckpoint, row["checkpoint"])
-    return TaskDetail(**{**_placed(row, "lane", "position"), "progress": progress, "checkpoint": saved, "error": error})
+    return TaskDetail(**{**place(row, "lane", "position"), "progress": progress, "checkpoint": saved, "error": error})
 
 
 def _letter(row: Row) -> DeadLetter:
     state, error = JobState(row["job_state"]), Failure.read(row["error"])
-    return DeadLetter(**{**_placed(row, "lane", "position"), "job_state": state, "error": error})
+    return DeadLetter(**{**place(row, "lane", "position"), "job_state": state, "error": error})
+
+
+def _group(row: Row) -> FailureGroup:
+    error = read(JobError, {"remedy": "", "message": "", **with_remedy(row["error"] or {"code": "unknown"})})
+    indexes = tuple(map(index_of, row["indexes"]))
+    return FailureGroup(**{**row, "fingerprint": row["fingerprint"][:12], "indexes": indexes, "error": error})
 
 
 def _trace(row: Row) -> Trace:
-    return Trace(**{**_placed(row, "lane", "position", "attempt"), "attempt": row["attempt"]})
-
-
-def _placed(row: Row, *place: str) -> Row:
-    """A row with its task's index as callers know it, and with a cursor for the columns that place it in a list."""
-    cursor = ".".join(str(row[name]) for name in place)
-    shown = {name: value for name, value in row.items() if name not in place}
-    return {**shown, "index": index_of(str(row["index"])), "cursor": cursor}
-
-
-def _cursor(after: str | None, size: int) -> list[int]:
-    parts = after.split(".") if after else ["0"] * size
-    if len(parts) != size or not all(map(str.isdecimal, parts)):
-        raise InputError("page.cursor", f"{after!r} is not a cursor", remedy="Use the `next` of the page before.")
-    return list(map(int, parts))
+    return Trace(**{**place(row, "lane", "position", "attempt"), "attempt": row["attempt"]})

@@ -28,15 +28,17 @@ from anabranch.engine.model import (
 from anabranch.engine.policy import TaskPolicy, TaskShape
 from anabranch.engine.ports import AnswerT, KeyTaken, Submitted, TakenRight, Verdict
 from anabranch.engine.submitting.submission import Submission
-from anabranch.errors import Unavailable
+from anabranch.errors import InputError, Unavailable
 from anabranch.workflows.definition import Workflow
 
 __all__ = [
     "Row",
     "index_of",
+    "place",
     "read_answers",
     "read_child",
     "read_claims",
+    "read_cursor",
     "read_definition",
     "read_right",
     "read_rights",
@@ -279,3 +281,18 @@ def read_rights(row: Row) -> list[TakenRight]:
 def index_of(key: str) -> int | str:
     """A number where the key is one as we write it, else the word."""
     return int(key) if key.isdecimal() and str(int(key)) == key else key
+
+
+def place(row: Row, *place: str) -> Row:
+    """A row with its task's index as callers know it, and with a cursor for the columns that place it in a list."""
+    cursor = ".".join(str(row[name]) for name in place)
+    shown = {name: value for name, value in row.items() if name not in place}
+    return {**shown, "index": index_of(str(row["index"])), "cursor": cursor}
+
+
+def read_cursor(after: str | None, size: int) -> list[int]:
+    """The numbers of a cursor of this many; zeros where there is none."""
+    parts = after.split(".") if after else ["0"] * size
+    if len(parts) != size or not all(map(str.isdecimal, parts)):
+        raise InputError("page.cursor", f"{after!r} is not a cursor", remedy="Use the `next` of the page before.")
+    return list(map(int, parts))

@@ -1,0 +1,98 @@
+"""The files of the pages: compiled from their sources, light, and rendered without gaps."""
+
+import gzip
+import os
+import re
+import subprocess
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from jinja2 import Environment, FileSystemLoader, meta
+
+from anabranch.api.pages.navigation import PLACES
+from anabranch.api.pages.rendering import FOLDER
+from anabranch.api.pages.words import SIGNS, ago, find_sign, link, spell_bytes, spell_json
+from anabranch.enums import JobState, NodeStatus
+from anabranch.public_url import PAGES
+
+ROOT = Path(__file__).parents[2]
+TOOLS = ROOT / ".cache" / "pages" / "installed.json"
+MAX_SCRIPT_BYTES = 60_000
+NOW = datetime(2026, 11, 19, 12, tzinfo=UTC)
+
+
+def test_the_scripts_are_what_their_sources_compile_to(tmp_path: Path) -> None:
+    if not TOOLS.exists():
+        pytest.skip("the compiler is not there; `make pages` fetches it, with npm")
+    subprocess.run([ROOT / "scripts" / "pages", tmp_path], cwd=ROOT, env=os.environ, check=True, capture_output=True)
+    compiled = {path.name: path.read_text() for path in tmp_path.glob("*.js")}
+    committed = {name: (FOLDER / "static" / name).read_text() for name in compiled}
+    assert compiled
+    assert compiled == committed, "run `make pages`"
+
+
+def test_the_scripts_without_the_map_are_light() -> None:
+    scripts = [*(FOLDER / "static").glob("*.js"), FOLDER / "static" / "vendor" / "htmx.min.js"]
+    assert sum(len(gzip.compress(script.read_bytes())) for script in scripts) < MAX_SCRIPT_BYTES
+
+
+def test_templates_have_no_scripts_or_styles_of_their_own() -> None:
+    """The policy of the pages stops them; attributes of htmx that evaluate text are off, too."""
+    for template in FOLDER.joinpath("templates").rglob("*.html"):
+        text = template.read_text()
+        assert not re.search(r"<style|\sstyle=|<script(?![^>]*\ssrc=)|\son\w+=|hx-on|hx-vals=.js:|\|\s*safe\b", text), (
+            template
+        )
+        assert not re.search(r'(?:src|href|action)="/', text), f"{template}: use link(), which knows the root"
+
+
+def test_every_template_that_is_named_exists() -> None:
+    environment = Environment(loader=FileSystemLoader(FOLDER / "templates"), autoescape=True)
+    for name in environment.list_templates():
+        source = Path(FOLDER / "templates" / name).read_text()
+        for used in meta.find_referenced_templates(environment.parse(source)):
+            assert used is None or (FOLDER / "templates" / used).exists(), (name, used)
+
+
+def test_s1_every_page_is_known_to_who_admits_callers() -> None:
+    first = {place.path.split("/")[1] for place in PLACES} - {"", "docs"}
+    assert first <= PAGES
+
+
+def test_every_status_has_a_mark_and_a_word() -> None:
+    assert {*JobState, *NodeStatus} <= SIGNS.keys()
+    marks = {sign.kind: set[str]() for sign in SIGNS.values()}
+    for sign in SIGNS.values():
+        assert sign.mark
+        assert sign.word
+        marks[sign.kind].add(sign.mark)
+    assert marks["good"].isdisjoint(marks["bad"])
+    assert find_sign("dead_letter").word == "Dead letter"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0.2, "now"),
+        (5, "5 s ago"),
+        (119, "119 s ago"),
+        (125, "2 min ago"),
+        (7300, "2 h ago"),
+        (-3700, "in 1 h"),
+        (200_000, "2 d ago"),
+    ],
+)
+def test_times_are_relative(seconds: float, words: str) -> None:
+    assert ago(NOW - timedelta(seconds=seconds), NOW) == words
+
+
+def test_links_leave_out_what_says_nothing() -> None:
+    assert link("/jobs", status="failed", workflow=None, q="a&b") == "/jobs?status=failed&q=a%26b"
+    assert link("/jobs", status="") == "/jobs"
+
+
+def test_long_json_is_cut_and_says_so() -> None:
+    assert "the API has all of it" in spell_json(["x" * 30_000])
+    assert spell_json({"n": 1}) == '{\n  "n": 1\n}'
+    assert spell_bytes(1_234_000) == "1.2 MB"
