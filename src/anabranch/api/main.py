@@ -20,9 +20,12 @@ from anabranch.api.health.memory_limit import limit_memory
 from anabranch.api.health.monitor import Monitor
 from anabranch.api.health.request_metrics import RequestCounts, RequestMetrics
 from anabranch.api.ogc import routes as processes
-from anabranch.api.pages import data, job, overview
+from anabranch.api.pages import admin, approvals, assets, data, job, overview, submit
 from anabranch.api.pages import files as page_files
 from anabranch.api.pages import jobs as job_list
+from anabranch.api.pages import schedules as schedule_pages
+from anabranch.api.pages import webhooks as webhook_pages
+from anabranch.api.pages import workers as worker_pages
 from anabranch.api.pages import workflows as workflow_pages
 from anabranch.api.platform import orders, platforms, previews, releases
 from anabranch.api.request_traces import RequestTraces
@@ -45,6 +48,7 @@ from anabranch.api.routes import (
     workflows,
 )
 from anabranch.api.routes.operations import database, health, limits, metrics, workers
+from anabranch.api.routes.operations import settings as setting_routes
 from anabranch.api.security.authentication import Authenticator
 from anabranch.api.security.connection_limits import Bounds
 from anabranch.api.security.cors import ReadersCors
@@ -91,6 +95,7 @@ for _module in (
     database,
     health,
     metrics,
+    setting_routes,
     items,
     orders,
     releases,
@@ -103,6 +108,13 @@ for _module in (
     overview,
     job_list,
     workflow_pages,
+    submit,
+    approvals,
+    assets,
+    schedule_pages,
+    webhook_pages,
+    worker_pages,
+    admin,
 ):
     ROUTES.include_router(_module.router)
 for _router in job.routers:

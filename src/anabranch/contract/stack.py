@@ -19,6 +19,7 @@ __all__ = [
     "NewKey",
     "Ready",
     "Redeployed",
+    "Setting",
     "Statistics",
     "Status",
     "TableSize",
@@ -80,6 +81,17 @@ class ErrorCode(Answer):
     """The exit code of a command."""
     retryable: bool
     """Whether the same may succeed later."""
+
+
+@answer
+class Setting(Answer):
+    """A setting of the API's process."""
+
+    name: str
+    value: JsonValue
+    """Secrets are masked."""
+    origin: str
+    """The variable or file that it is from, or `default`."""
 
 
 @answer

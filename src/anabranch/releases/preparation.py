@@ -19,7 +19,7 @@ from anabranch.storage.locations import require_tier
 from anabranch.storage.read_access import ReadRights, require_readable
 from anabranch.workflows.stages import Declaration
 
-__all__ = ["OrderPreparation", "Prepared"]
+__all__ = ["DECIDED_INPUTS", "OrderPreparation", "Prepared"]
 
 # What an order says itself, or what would publish something else than its release.
 DECIDED_INPUTS = {"approval", "dry_run", "expected", "item_id", "source", "table", "tile_items", "title"}

@@ -4,7 +4,7 @@ import asyncio
 from typing import Annotated, Any, Literal
 
 from fastapi import Query, Response
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from anabranch.access import Scope
 from anabranch.adapters.postgres.store.reads import PostgresReads
@@ -44,12 +44,6 @@ class JobForm(StrictModel):
     index: str | None = Field(None, max_length=200)
     after: str | None = Field(None, max_length=60)
     q: str | None = Field(None, max_length=200)
-
-    @model_validator(mode="before")
-    @classmethod
-    def leave_out_blanks(cls, given: Any) -> Any:  # as pydantic calls it
-        """Leave out the fields that were not filled in."""
-        return {name: value for name, value in given.items() if value != ""} if isinstance(given, dict) else given
 
 
 @reading.get("/jobs/{job_id}")

@@ -1,11 +1,11 @@
 """Jobs: the list, filtered by its address, in pages by keyset, with what acts on many."""
 
 import re
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import Query, Response
 from fastapi.responses import RedirectResponse
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from anabranch.api.answers.build import build_page, build_summary, count_tasks
 from anabranch.api.deps import CurrentGateway, CurrentReads
@@ -21,20 +21,9 @@ JOB_ID = re.compile(r"[0-9a-f]{4,64}")
 
 
 class JobsForm(JobsQuery):
-    """The same query as a form sends it: a field that is empty asks for nothing."""
+    """The same query, and an id to go to."""
 
     id: str | None = Field(None, max_length=64, description="The id of a job, or its beginning.")
-
-    @model_validator(mode="before")
-    @classmethod
-    def leave_out_blanks(cls, given: Any) -> Any:  # as pydantic calls it
-        """Leave out the fields that were not filled in."""
-        if not isinstance(given, dict):
-            return given
-        kept = {name: value for name, value in given.items() if value not in ("", [""])}
-        if isinstance(kept.get("label"), str):
-            kept["label"] = [kept["label"]]
-        return kept
 
 
 @router.get("/jobs")

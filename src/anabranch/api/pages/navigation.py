@@ -22,8 +22,15 @@ class Place:
 
 PLACES = (
     Place("/", "Overview"),
+    Place("/submit", "Submit", Scope.SUBMIT),
     Place("/jobs", "Jobs"),
-    Place("/workflows", "Workflows"),
+    Place("/approvals", "Approvals"),
+    Place("/assets", "Assets"),
     Place("/data", "Data"),
+    Place("/workflows", "Workflows"),
+    Place("/schedules", "Schedules"),
+    Place("/webhooks", "Webhooks"),
+    Place("/workers", "Workers", Scope.ADMIN),
+    Place("/admin", "Admin"),
     Place("/docs", "API"),
 )

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import parse_qsl, urlencode
 
 import structlog
 from fastapi import APIRouter, Depends, Request, Response
@@ -120,8 +121,11 @@ class PageRoute(APIRoute):
                 return respond(missing, path=request.url.path, correlation_id=request.state.correlation_id)
             if page.principal is None:
                 return page.render("shell.html", title="Anabranch")
+            request.scope["query_string"] = urlencode(
+                parse_qsl(request.url.query)
+            ).encode()  # a form sends blank fields
             try:
-                return await handle(request)
+                return await handle(Request(request.scope, request.receive))
             except AnabranchError as error:
                 if status_of(error) >= 500:
                     log.warning("page.failed", code=error.code, reason=error.message, path=request.url.path)

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from fastapi.encoders import jsonable_encoder
 from markupsafe import Markup
@@ -50,6 +50,17 @@ SIGNS: Mapping[str, Sign] = {
     "submitted": Sign("✓", "Submitted", "good"),
     "missed": Sign("!", "Missed", "wait"),
     "draining": Sign("◔", "Draining", "wait"),
+    "queued": Sign("○", "Queued", "quiet"),
+    "processing": Sign("▶", "Processing", "live"),
+    "pending_review": Sign("◔", "Waits for review", "wait"),
+    "approved": Sign("✓", "Approved", "good"),
+    "rejected": Sign("✕", "Rejected", "bad"),
+    "revoked": Sign("⊘", "Revoked", "quiet"),
+    "expired": Sign("⊘", "Expired", "quiet"),
+    "published": Sign("✓", "Published", "good"),
+    "delivered": Sign("✓", "Delivered", "good"),
+    "dead": Sign("✕", "Dead letter", "bad"),
+    "inactive": Sign("⊘", "Inactive", "quiet"),
     "valid": Sign("✓", "Valid", "good"),
     "invalid": Sign("✕", "Invalid", "bad"),
 }
@@ -131,10 +142,15 @@ def reason_of(job: JobStatus) -> str:
     return REASONS.get(job.status, "It goes on by itself.")
 
 
-def cause_of(error: JobError) -> str:
+def cause_of(error: JobError | Mapping[str, Any]) -> str:  # or as it is stored
     """The likely cause of a failure: what its code means."""
-    known = find_code(error.code)
+    known = find_code(error["code"] if isinstance(error, Mapping) else error.code)
     return known.meaning if known else "The handler's own code raised it; its log and the bundle have the traceback."
+
+
+def segment(text: object) -> str:
+    """A text as one segment of a path."""
+    return quote(str(text), safe="")
 
 
 FILTERS: dict[str, Callable[..., Any]] = {
@@ -144,6 +160,7 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "json_text": spell_json,
     "marked": mark,
     "number": spell_number,
+    "segment": segment,
     "short": short,
     "sign": find_sign,
     "time_text": spell_time,

@@ -1,7 +1,6 @@
 """Workflows: the list, and one with its graph, a form that starts a job, its versions and its schedules."""
 
 import asyncio
-from datetime import datetime
 
 from fastapi import Request, Response
 
@@ -10,16 +9,16 @@ from anabranch.api.deps import CurrentCaller, CurrentGateway, CurrentReads
 from anabranch.api.pages.drawings import draw_graph
 from anabranch.api.pages.input_forms import read_fields, spell_curl, spell_python
 from anabranch.api.pages.rendering import CurrentPage, page_router
+from anabranch.api.pages.schedules import list_next_ticks
 from anabranch.api.paths import WorkflowId
 from anabranch.contract.schedules import Schedule
 from anabranch.gateway import Gateway
 from anabranch.workflows.drawing.diagram import draw_workflow
-from anabranch.workflows.schedules.cron import next_tick
 
 __all__ = ["router"]
 
 router = page_router()
-JOBS_SHOWN, TICKS_SHOWN = 10, 3
+JOBS_SHOWN = 10
 SCHEDULES_READ = 500
 
 
@@ -68,7 +67,7 @@ async def show_workflow(
         curl=spell_curl(url, {"workflow": workflow_id, "parameters": given}),
         python=spell_python(url, workflow_id, given),
         versions=await reads.workflow_versions(workflow_id),
-        schedules=[(schedule, _next_ticks(schedule)) for schedule in schedules],
+        schedules=[(schedule, list_next_ticks(schedule)) for schedule in schedules],
         jobs=[build_summary(job) for job in found],
     )
 
@@ -76,14 +75,3 @@ async def show_workflow(
 async def _list_schedules(gateway: Gateway, platform: str | None) -> list[Schedule]:
     page = await gateway.schedules.list_page(platform, before=None, limit=SCHEDULES_READ)
     return list(page.items)
-
-
-def _next_ticks(schedule: Schedule) -> list[datetime]:
-    """The ticks that come next; none while it makes none."""
-    if schedule.next_at is None or schedule.cron is None:
-        return []
-    at, found = schedule.next_at, [schedule.next_at]
-    while len(found) < TICKS_SHOWN and (after := next_tick(schedule.cron, schedule.timezone, at)):
-        at = after
-        found.append(after)
-    return found

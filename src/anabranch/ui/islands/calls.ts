@@ -1,12 +1,15 @@
 // Buttons and forms that name an operation of the API: `data-call="POST /api/jobs/{job_id}/cancel"`.
 //
 // data-body    JSON that is sent; the fields of a form are added to it, each by its `name`, with dots as depth. A field's
-//              `data-as` is `number`, `boolean`, `json`, `list` or `text`; an empty field is left out.
+//              `data-as` is `number`, `boolean`, `json`, `list`, `instant` or `text`; an empty field is left out.
 // data-each    the name of check boxes: one call for each that is checked, with its value in place of {name}.
 // data-then    where to go once it is done, with {names} of the answer; without it, the page asks for what changed.
 // data-done    what to say once it is done.
 // data-submits, data-says   of a button in a form: another call with the same fields, and what to say of it.
+//
+// A name in braces in the path is that of a field, which is then no part of the body. What dialogs ask is in dialogs.ts.
 import { cardOf } from "./cards.js";
+import { confirmCall, showSecret } from "./dialogs.js";
 import { fetchKeyed, root, type Problem } from "./key.js";
 
 type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
@@ -57,17 +60,19 @@ document.addEventListener("click", (event) => {
 });
 
 async function run(element: HTMLElement, button?: HTMLElement): Promise<void> {
+  const said = await confirmCall(element, button);
+  if (!said) return;
   const place = outputOf(element);
   place.replaceChildren();
   button?.setAttribute("disabled", "");
   try {
-    const body = { ...(JSON.parse(element.dataset.body ?? "{}") as Fields), ...(element instanceof HTMLFormElement ? readFields(element) : {}) };
+    const body = { ...(JSON.parse(element.dataset.body ?? "{}") as Fields), ...(element instanceof HTMLFormElement ? readFields(element) : {}), ...said };
     const each = element.dataset.each;
     if (each) await runEach(element, each, body, place);
     else if (button?.dataset.submits) {
       await send(button.dataset.submits, body, {});
       say(place, button.dataset.says ?? "Done");
-    } else finish(element, await send(element.dataset.call ?? "", body, {}), place);
+    } else finish(element, await send(element.dataset.call ?? "", ...splitFields(element.dataset.call ?? "", body)), place);
   } catch (error) {
     place.replaceChildren(cardOf(error instanceof Refusal ? error.problem : { detail: (error as Error).message, retryable: true }));
   } finally {
@@ -101,12 +106,21 @@ function finish(element: HTMLElement, answer: Fields, place: HTMLElement): void 
     return;
   }
   const dialog = element.closest("dialog");
-  if (element.dataset.done) say(dialog ? outputOf(document.querySelector("#content h1")!) : place, element.dataset.done);
+  const secret = element.dataset.secret;
+  if (secret) showSecret(place, secret, String(answer[secret]));
+  else if (element.dataset.done) say(dialog ? outputOf(document.querySelector("#content h1")!) : place, element.dataset.done);
   dialog?.close();
   document.body.dispatchEvent(new Event("changed"));
 }
 
-class Refusal extends Error {
+// The fields of the body, and those that the path names.
+function splitFields(call: string, body: Fields): [Fields, Record<string, string>] {
+  const named = [...call.matchAll(/\{(\w+)\}/g)].map(([, name]) => name as string).filter((name) => name in body);
+  const rest = Object.fromEntries(Object.entries(body).filter(([name]) => !named.includes(name)));
+  return [rest, Object.fromEntries(named.map((name) => [name, String(body[name])]))];
+}
+
+export class Refusal extends Error {
   constructor(readonly problem: Problem) {
     super(problem.detail);
   }
@@ -148,6 +162,8 @@ function readField(field: HTMLInputElement | HTMLSelectElement | HTMLTextAreaEle
       return Number(text);
     case "boolean":
       return text === "true";
+    case "instant":
+      return new Date(text).toISOString();
     case "list":
       return text.split(/\r?\n/).map((line) => line.trim()).filter(Boolean);
     case "json":
@@ -171,13 +187,15 @@ function put(into: Fields, [name = "", ...rest]: string[], value: Json): void {
   put(inner as Fields, rest, value);
 }
 
-// Where the result of a call is shown: an output of its own beside it.
+// Where the result of a call is shown: an output of its own beside it, or before the part of the page that asks again.
 function outputOf(element: Element): HTMLElement {
-  const next = element.nextElementSibling;
-  if (next instanceof HTMLElement && next.matches("output.result")) return next;
+  const live = element.closest('[hx-trigger*="changed"]');
+  const beside = live ? live.previousElementSibling : element.nextElementSibling;
+  if (beside instanceof HTMLElement && beside.matches("output.result")) return beside;
   const made = document.createElement("output");
   made.className = "result";
-  element.after(made);
+  if (live) live.before(made);
+  else element.after(made);
   return made;
 }
 

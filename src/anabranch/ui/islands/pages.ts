@@ -8,9 +8,10 @@ const main = document.querySelector<HTMLElement>("#content")!;
 const dialog = document.querySelector<HTMLDialogElement>("#dialog")!;
 const offline = document.querySelector<HTMLElement>("#offline")!;
 const chosen = new Set<string>();
+const unfolded = new Map<string, boolean>();
 
 // The islands of a page are loaded where it has them.
-const ISLANDS: Record<string, string> = { "job-graph": "graph.js", "job-timeline": "timeline.js" };
+const ISLANDS: Record<string, string> = { "job-graph": "graph.js", "job-timeline": "timeline.js", "draft-map": "map/draft.js", "submit-files": "submit.js", "signature-tester": "signatures.js" };
 
 // Addresses of the map from before it had a page of its own.
 if (location.pathname === root.pathname && /^#(.*&)?(collection|map)=/.test(location.hash)) {
@@ -30,6 +31,7 @@ async function fillShell(): Promise<void> {
 }
 
 function settle(): void {
+  for (const [id, open] of unfolded) document.getElementById(id)?.toggleAttribute("open", open);
   for (const [name, file] of Object.entries(ISLANDS)) if (document.querySelector(name)) void import(`./${file}`);
   for (const box of document.querySelectorAll<HTMLInputElement>("input[data-choose]")) box.checked = chosen.has(box.value);
   countChosen();
@@ -46,6 +48,7 @@ document.addEventListener("htmx:configRequest", (event) => {
 // A part that could not be asked for again stays as it was, and the page says that it is old.
 document.addEventListener("htmx:beforeSwap", (event) => {
   const { detail } = event as HtmxRequest;
+  for (const one of detail.target.querySelectorAll<HTMLDetailsElement>("details[id]")) unfolded.set(one.id, one.open);
   const refreshes = detail.requestConfig.triggeringEvent?.type === "changed";
   if (detail.xhr.status === 401) void ask("The key is no longer taken.").then(() => location.reload());
   if (refreshes && detail.isError) {

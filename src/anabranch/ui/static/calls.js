@@ -1,5 +1,6 @@
 // Made by `make pages` from src/anabranch/ui/islands.
 import { cardOf } from "./cards.js";
+import { confirmCall, showSecret } from "./dialogs.js";
 import { fetchKeyed, root } from "./key.js";
 document.addEventListener("submit", (event) => {
   const form = event.target;
@@ -45,17 +46,19 @@ document.addEventListener("click", (event) => {
   void run(button, button);
 });
 async function run(element, button) {
+  const said = await confirmCall(element, button);
+  if (!said) return;
   const place = outputOf(element);
   place.replaceChildren();
   button?.setAttribute("disabled", "");
   try {
-    const body = { ...JSON.parse(element.dataset.body ?? "{}"), ...element instanceof HTMLFormElement ? readFields(element) : {} };
+    const body = { ...JSON.parse(element.dataset.body ?? "{}"), ...element instanceof HTMLFormElement ? readFields(element) : {}, ...said };
     const each = element.dataset.each;
     if (each) await runEach(element, each, body, place);
     else if (button?.dataset.submits) {
       await send(button.dataset.submits, body, {});
       say(place, button.dataset.says ?? "Done");
-    } else finish(element, await send(element.dataset.call ?? "", body, {}), place);
+    } else finish(element, await send(element.dataset.call ?? "", ...splitFields(element.dataset.call ?? "", body)), place);
   } catch (error) {
     place.replaceChildren(cardOf(error instanceof Refusal ? error.problem : { detail: error.message, retryable: true }));
   } finally {
@@ -87,9 +90,16 @@ function finish(element, answer, place) {
     return;
   }
   const dialog = element.closest("dialog");
-  if (element.dataset.done) say(dialog ? outputOf(document.querySelector("#content h1")) : place, element.dataset.done);
+  const secret = element.dataset.secret;
+  if (secret) showSecret(place, secret, String(answer[secret]));
+  else if (element.dataset.done) say(dialog ? outputOf(document.querySelector("#content h1")) : place, element.dataset.done);
   dialog?.close();
   document.body.dispatchEvent(new Event("changed"));
+}
+function splitFields(call, body) {
+  const named = [...call.matchAll(/\{(\w+)\}/g)].map(([, name]) => name).filter((name) => name in body);
+  const rest = Object.fromEntries(Object.entries(body).filter(([name]) => !named.includes(name)));
+  return [rest, Object.fromEntries(named.map((name) => [name, String(body[name])]))];
 }
 class Refusal extends Error {
   constructor(problem) {
@@ -130,6 +140,8 @@ function readField(field) {
       return Number(text);
     case "boolean":
       return text === "true";
+    case "instant":
+      return new Date(text).toISOString();
     case "list":
       return text.split(/\r?\n/).map((line) => line.trim()).filter(Boolean);
     case "json":
@@ -152,11 +164,13 @@ function put(into, [name = "", ...rest], value) {
   put(inner, rest, value);
 }
 function outputOf(element) {
-  const next = element.nextElementSibling;
-  if (next instanceof HTMLElement && next.matches("output.result")) return next;
+  const live = element.closest('[hx-trigger*="changed"]');
+  const beside = live ? live.previousElementSibling : element.nextElementSibling;
+  if (beside instanceof HTMLElement && beside.matches("output.result")) return beside;
   const made = document.createElement("output");
   made.className = "result";
-  element.after(made);
+  if (live) live.before(made);
+  else element.after(made);
   return made;
 }
 function say(place, text, ...cards) {
@@ -165,6 +179,7 @@ function say(place, text, ...cards) {
   place.replaceChildren(line, ...cards);
 }
 export {
+  Refusal,
   readFields,
   send
 };

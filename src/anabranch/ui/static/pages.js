@@ -7,7 +7,8 @@ const main = document.querySelector("#content");
 const dialog = document.querySelector("#dialog");
 const offline = document.querySelector("#offline");
 const chosen = /* @__PURE__ */ new Set();
-const ISLANDS = { "job-graph": "graph.js", "job-timeline": "timeline.js" };
+const unfolded = /* @__PURE__ */ new Map();
+const ISLANDS = { "job-graph": "graph.js", "job-timeline": "timeline.js", "draft-map": "map/draft.js", "submit-files": "submit.js", "signature-tester": "signatures.js" };
 if (location.pathname === root.pathname && /^#(.*&)?(collection|map)=/.test(location.hash)) {
   location.replace(new URL(`data${location.hash}`, root).href);
 } else if (main.dataset.shell !== void 0) {
@@ -22,6 +23,7 @@ async function fillShell() {
   settle();
 }
 function settle() {
+  for (const [id, open] of unfolded) document.getElementById(id)?.toggleAttribute("open", open);
   for (const [name, file] of Object.entries(ISLANDS)) if (document.querySelector(name)) void import(`./${file}`);
   for (const box of document.querySelectorAll("input[data-choose]")) box.checked = chosen.has(box.value);
   countChosen();
@@ -35,6 +37,7 @@ document.addEventListener("htmx:configRequest", (event) => {
 });
 document.addEventListener("htmx:beforeSwap", (event) => {
   const { detail } = event;
+  for (const one of detail.target.querySelectorAll("details[id]")) unfolded.set(one.id, one.open);
   const refreshes = detail.requestConfig.triggeringEvent?.type === "changed";
   if (detail.xhr.status === 401) void ask("The key is no longer taken.").then(() => location.reload());
   if (refreshes && detail.isError) {

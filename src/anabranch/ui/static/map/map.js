@@ -84,13 +84,13 @@ export class WorldMap {
     this.map.jumpTo(view);
   }
 
-  flyTo(item) {
+  flyTo(item, aside = 380) {
     if (!item.bbox) return;
     const [west, south, east, north] = item.bbox;
     // A box that begins east of where it ends crosses 180 degrees.
     const bounds = [[west, south], [east < west ? east + 360 : east, north]];
     const wide = this.map.getContainer().clientWidth > 700;
-    this.map.fitBounds(bounds, { padding: wide ? { top: 60, bottom: 60, left: 60, right: 380 } : 40, maxZoom: 16, animate: !still.matches, duration: 1200 });
+    this.map.fitBounds(bounds, { padding: wide ? { top: 60, bottom: 60, left: 60, right: aside } : 40, maxZoom: 16, animate: !still.matches, duration: 1200 });
   }
 
   async highlight(item) {
