@@ -26,14 +26,14 @@ def test_the_scripts_are_what_their_sources_compile_to(tmp_path: Path) -> None:
     if not TOOLS.exists():
         pytest.skip("the compiler is not there; `make pages` fetches it, with npm")
     subprocess.run([ROOT / "scripts" / "pages", tmp_path], cwd=ROOT, env=os.environ, check=True, capture_output=True)
-    compiled = {path.name: path.read_text() for path in tmp_path.glob("*.js")}
+    compiled = {str(path.relative_to(tmp_path)): path.read_text() for path in tmp_path.rglob("*.js")}
     committed = {name: (FOLDER / "static" / name).read_text() for name in compiled}
     assert compiled
     assert compiled == committed, "run `make pages`"
 
 
 def test_the_scripts_without_the_map_are_light() -> None:
-    scripts = [*(FOLDER / "static").glob("*.js"), FOLDER / "static" / "vendor" / "htmx.min.js"]
+    scripts = [*(FOLDER / "static").rglob("*.js"), FOLDER / "static" / "vendor" / "htmx.min.js"]
     assert sum(len(gzip.compress(script.read_bytes())) for script in scripts) < MAX_SCRIPT_BYTES
 
 
