@@ -32,7 +32,7 @@ export const at = (path: string): string => new URL(path, root).href;
 export async function fetchJson(address: string, signal?: AbortSignal): Promise<Json> {
   let answer: Response;
   try {
-    answer = await fetchKeyed(address, { Accept: "application/json" }, signal ? { signal } : {});
+    answer = await fetchKeyed(address, { Accept: "application/json" }, { cache: "no-cache", ...(signal ? { signal } : {}) }); // asks whether what is kept is current
   } catch (error) {
     if (signal?.aborted) throw error;
     throw new Refused("The API does not answer. Is it running?", 0);

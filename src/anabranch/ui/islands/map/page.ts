@@ -34,7 +34,7 @@ const list = new List(() => view.box, { choose: (item) => void choose(item), lis
 const swipe = new Swipe(view, openRight, (share) => { setSplit(share); write(false); });
 const facts = new Facts((item, number) => compareRevision(item, number));
 const table = new Table({ closed: () => { void view.mark(null); write(false); }, filter: (layer, filter) => layers.restyle(layer.key, { ...layer.style, filter }), show: showFeature });
-const panel = new Panel(layers, { open: (layer) => void open(layer), fly: (layer) => layer.item?.bbox && view.fly(layer.item.bbox), table: (layer) => void openTable(layer), remove });
+const panel = new Panel(layers, { open: (layer) => void open(layer), fly: (layer) => layer.item?.bbox && flyTo(layer.item.bbox), table: (layer) => void openTable(layer), remove });
 
 view.map.on("click", (event) => showValues(view, event, layers.isOn(split === null ? "both" : "left"), list.items, (item) => void choose(item)));
 view.map.on("mousemove", (event) => { view.map.getCanvas().style.cursor = view.printsAt(event.point).length || view.featuresAt(event.point).size ? "pointer" : ""; });
@@ -53,6 +53,11 @@ function showFootprints(items: Item[]): void {
   void view.showFootprints(items);
   void swipe.right?.showFootprints(items);
   highlight();
+}
+
+function flyTo(box: Box, maxZoom?: number): void {
+  const { offsetWidth: width, offsetHeight: height } = find("#facts");
+  view.fly(box, { width, height }, maxZoom);
 }
 
 function highlight(): void {
@@ -103,7 +108,7 @@ async function choose(item: Item, { step = true, fly = true } = {}): Promise<voi
   facts.show(item);
   showState();
   highlight();
-  if (fly && item.bbox) view.fly(item.bbox);
+  if (fly && item.bbox) flyTo(item.bbox);
   write(step);
 }
 
@@ -138,7 +143,7 @@ function showFeature(geometry: GeoJSON.Geometry): void {
   void view.mark(geometry);
   const points = pointsOf(geometry);
   const [eastings, northings] = [points.map(([x]) => x!), points.map(([, y]) => y!)];
-  if (points.length) view.fly([least(eastings), least(northings), most(eastings), most(northings)], 14);
+  if (points.length) flyTo([least(eastings), least(northings), most(eastings), most(northings)], 14);
 }
 
 const least = (values: number[]): number => values.reduce((a, b) => Math.min(a, b));
@@ -179,9 +184,10 @@ function compareRevision(item: Item, revision: number): void {
   const then = layers.add({ collection: item.collection, id: item.id, revision, style: { ...now.style } }, { kept: true, under: now.key });
   Object.assign(then, { side: "left" });
   setSplit(split ?? 0.5);
-  update();
   tabs.show("layers");
-  write(true);
+  leave(); // its facts would cover the right side
+  if (item.bbox) flyTo(item.bbox);
+  find("#swipe").focus();
 }
 
 // What happens at once is one step, if any of it is one.

@@ -45,7 +45,7 @@ async function work(): Promise<void> {
   running += 1;
   try {
     if (!known.has(next.address)) {
-      const answer = await fetchKeyed(next.address, { Accept: "image/png" });
+      const answer = await fetchKeyed(next.address, { Accept: "image/png" }, { cache: "no-cache" });
       known.set(next.address, answer.ok ? URL.createObjectURL(await answer.blob()) : null);
     }
     const picture = known.get(next.address);

@@ -69,9 +69,13 @@ export class MapView {
     this.map.fitBounds(boundsOf(box), { padding: 40, maxZoom: 12, animate: false });
   }
 
-  fly(box: Box, maxZoom = 16): void {
-    const wide = this.map.getContainer().clientWidth > 700;
-    this.map.fitBounds(boundsOf(box), { padding: wide ? { top: 60, bottom: 60, left: 60, right: 380 } : { top: 30, left: 30, right: 30, bottom: 30 + this.map.getContainer().clientHeight * 0.3 }, maxZoom, animate: !still.matches, duration: 1200 });
+  // Go there, beside or above what covers the map.
+  fly(box: Box, covered: { width: number; height: number }, maxZoom = 16): void {
+    const { clientWidth: width, clientHeight: height } = this.map.getContainer();
+    const beside = width > 2 * covered.width;
+    const edge = Math.min(60, width / 8, height / 8);
+    const padding = { top: edge, left: edge, right: edge + (beside ? covered.width : 0), bottom: edge + (beside ? 0 : Math.min(covered.height, height / 2)) };
+    this.map.fitBounds(boundsOf(box), { padding, maxZoom, animate: !still.matches, duration: 1200 });
   }
 
   async showFootprints(items: Item[]): Promise<void> {
