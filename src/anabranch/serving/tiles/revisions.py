@@ -1,4 +1,4 @@
-"""Tiles, pictures and values of an item's raster as a former publication showed it, for as long as its files are kept."""
+"""Tiles, pictures and values of an item's raster as a publication showed it, while its files are kept."""
 
 from pathlib import Path
 from typing import Annotated

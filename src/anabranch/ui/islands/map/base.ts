@@ -2,7 +2,7 @@
 import { fetchJson, at } from "./catalog.js";
 import type { StyleSpecification, LayerSpecification, SourceSpecification } from "../vendor/maplibre-gl.mjs";
 
-export type Basemap = { kind: "own" } | { kind: "style"; style: StyleSpecification } | { kind: "tiles"; source: SourceSpecification };
+export type Basemap = { kind: "own"; problem?: string } | { kind: "style"; style: StyleSpecification } | { kind: "tiles"; source: SourceSpecification };
 
 export const dark = matchMedia("(prefers-color-scheme: dark)");
 const LIGHT = { water: "#cfe1e6", land: "#f3f1ea", coast: "#b6c4c2", border: "#c3b8a6", print: "#0b6e6e" };
@@ -15,12 +15,17 @@ export const colours = (): typeof LIGHT => (dark.matches ? DARK : LIGHT);
 
 const part = (name: string): string => new URL(`./${name}`, import.meta.url).href;
 
-// The setting of the operator, as the page has it.
+// The setting of the operator, as the page has it; where its style can't be read, ours with a word about that.
 export async function readBasemap(place: HTMLElement): Promise<Basemap> {
-  const { basemapStyle: style, basemapTiles: tiles, basemapCredit: credit } = place.dataset;
-  if (style) return { kind: "style", style: await fetchJson(style) };
-  if (tiles) return { kind: "tiles", source: { type: "raster", tiles: [tiles.startsWith("/") ? at(tiles.slice(1)) : tiles], tileSize: 256, ...(credit ? { attribution: credit } : {}) } };
-  return { kind: "own" };
+  const { basemap = "", credit } = place.dataset;
+  if (!basemap) return { kind: "own" };
+  const address = basemap.startsWith("/") ? at(basemap.slice(1)).replaceAll("%7B", "{").replaceAll("%7D", "}") : basemap;
+  if (address.includes("{z}")) return { kind: "tiles", source: { type: "raster", tiles: [address], tileSize: 256, ...(credit ? { attribution: credit } : {}) } };
+  try {
+    return { kind: "style", style: await fetchJson(address) };
+  } catch (error) {
+    return { kind: "own", problem: `The base map of this installation can't be shown: ${(error as Error).message}` };
+  }
 }
 
 export function styleOf(base: Basemap): StyleSpecification {

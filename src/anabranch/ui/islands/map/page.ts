@@ -304,3 +304,4 @@ if (extent) view.place(extent);
 browse.dataset.placed = "";
 void list.readCollections().catch(() => undefined);
 await follow();
+if (base.kind === "own" && base.problem) list.say(base.problem, { wrong: true });
