@@ -4,8 +4,9 @@ import { titleOf, type Layer } from "./layers.js";
 import type { Legend } from "./drawing.js";
 import { coloursOf, isReversed, nameOf } from "./ramps.js";
 
-const place = find("#legend");
+const place = find<HTMLDetailsElement>("#legend");
 const body = find("#legend-body");
+place.open = matchMedia("(min-width: 46rem)").matches; // on a phone it would cover the map
 
 export function showLegend(layers: Layer[]): void {
   const drawn = layers.filter((layer) => layer.drawing && layer.visible);
