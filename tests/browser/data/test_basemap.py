@@ -47,8 +47,9 @@ def serve_tiles() -> Iterator[str]:
 
 def test_an_operator_sets_the_base_map(context: BrowserContext, url: str, home: Path) -> None:
     with serve_tiles() as tiles, serve_tiles() as other:
-        template = f"{tiles}/{{z}}/{{x}}/{{y}}.png"
-        with serve_api(url, home.with_name("based"), basemap=template, basemap_credit="Maps of the town") as served:
+        template, silver = f"{tiles}/{{z}}/{{x}}/{{y}}.png", (home / "silver").as_uri()
+        settings = {"basemap": template, "basemap_credit": "Maps of the town", "storage__silver": silver}
+        with serve_api(url, home.with_name("based"), **settings) as served:
             made = visit(context, f"{served.url}/data#in=squares&map=6.00/45.80000/8.00000")
             page = made.page
             expect(page.locator("#browse[data-placed]")).to_be_visible()
