@@ -3,7 +3,7 @@
 import re
 from urllib.parse import urlsplit
 
-__all__ = ["OWN_PATHS", "PAGES", "read_origin", "read_public_url"]
+__all__ = ["OWN_PATHS", "PAGES", "read_origin", "read_origin_of", "read_public_url"]
 
 DEFAULT_PORTS = {"http": 80, "https": 443}  # which browsers omit
 HOST_NAME = r"[A-Za-z0-9._-]+|[0-9A-Fa-f:.]+"
@@ -60,6 +60,12 @@ def read_origin(url: str) -> str:
         raise ValueError("write it as https://data.example.org")
     host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
     return f"{parts.scheme}://{host}{port}"
+
+
+def read_origin_of(url: str) -> str:
+    """The scheme and host of any URL; ValueError if it has none."""
+    scheme, _, rest = url.strip().partition("://")
+    return read_origin(f"{scheme}://{re.split('[/?#]', rest, maxsplit=1)[0]}")
 
 
 def _read_prefix(url: str) -> str:

@@ -28,7 +28,7 @@ from anabranch.errors import DefinitionError, InputError
 from anabranch.manifests.signing_key import FILE_NAME
 from anabranch.oidc.settings import OidcSettings
 from anabranch.outbound.url import read_exempt
-from anabranch.public_url import read_origin, read_public_url
+from anabranch.public_url import read_origin, read_origin_of, read_public_url
 from anabranch.sealing import FILE_NAME as WEBHOOK_KEY_NAME
 from anabranch.storage.locations import StorageLocations
 from anabranch.workflows.mistakes import reword
@@ -226,6 +226,12 @@ class Settings(BaseSettings):
         False,
         description="Whether items that are cleared as public can be read without a key, where keys are required.",
     )
+    basemap: str | None = Field(
+        None,
+        description="The base map of the page `/data` in place of Natural Earth: the URL of a MapLibre style, or of "
+        "raster tiles with `{z}`, `{x}` and `{y}`. Browsers may fetch from its origin too, and from no other.",
+    )
+    basemap_credit: str = Field("", description="Whom the base map is by, as the map shows it.")
     max_connections: int = Field(800, ge=1, description="Maximum number of connections of one API process.")
     header_seconds: float = Field(20, gt=0, le=3600, description="How long the header of a request may take to arrive.")
     body_seconds: float = Field(
@@ -279,6 +285,13 @@ class Settings(BaseSettings):
             if origin != "*" and urlsplit(origin).path:
                 raise ValueError(f"{origin!r} is not an origin; write it as https://maps.example.org, or *")
         return tuple(origin if origin == "*" else read_origin(origin) for origin in given)
+
+    @field_validator("basemap", mode="after")
+    @classmethod
+    def _check_basemap(cls, given: str | None) -> str | None:
+        if given is not None and not given.startswith("/"):
+            read_origin_of(given)
+        return given
 
     @field_validator("allowed_hosts", mode="after")
     @classmethod

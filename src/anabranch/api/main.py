@@ -202,7 +202,10 @@ def _serving(settings: Settings, database_url: str, gateway: Gateway, owns_proce
     catalog, layers = Catalog(database_url, CATALOG_CONNECTIONS), Layers(database_url, FEATURES_CONNECTIONS)
     files, objects = gateway.reads.files(), TierObjects(gateway.storage)
     in_place = settings.draw_files_in_place
-    return Serving(catalog, layers, files, objects, gateway.drafts, draws_in_place=in_place, owns_process=owns_process)
+    return Serving(
+        catalog, layers, files, objects, gateway.drafts, gateway.reads,
+        draws_in_place=in_place, owns_process=owns_process,
+    )  # fmt: skip
 
 
 def app_from_environment() -> FastAPI:

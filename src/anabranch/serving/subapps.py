@@ -8,6 +8,7 @@ from importlib import import_module
 import structlog
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from anabranch.adapters.postgres.store.reads import PostgresReads
 from anabranch.errors import Unavailable
 from anabranch.releases.drafts import Drafts
 from anabranch.serving.features.layers import Layers
@@ -80,6 +81,7 @@ class Serving:
         published: Published,
         objects: Objects,
         drafts: Drafts,
+        reads: PostgresReads,
         *,
         draws_in_place: bool,
         owns_process: bool,
@@ -90,6 +92,7 @@ class Serving:
         self._catalog = catalog
         self._layers = layers
         self._drafts = drafts
+        self._reads = reads
         self._draws_in_place = draws_in_place
         self._owns_process = owns_process
         self._importing = asyncio.Lock()
@@ -126,7 +129,7 @@ class Serving:
 
         await self._catalog.open()
         assets = Assets(self._catalog, self.published, self.objects, draws_in_place=self._draws_in_place)
-        return raster.make_raster(assets, LayerItems(self._catalog, assets), self._drafts)
+        return raster.make_raster(assets, LayerItems(self._catalog, assets), self._drafts, self._reads)
 
     async def _make_features(self) -> ASGIApp:
         await self._import("anabranch.serving.features.api")

@@ -77,6 +77,7 @@ RASTER_CODES = (
 )
 COLLECTION = "/collections/{collection_id}"
 ITEM = "/collections/{collection_id}/items/{item_id}"
+REVISION = f"{ITEM}/publications/{{number}}"
 DRAFT = "/previews/{job_id}/items/{item_id}"
 DRAFT_CODES = (*JOB_CODES, "preview.not_found", "preview.item")
 TILE = "tiles/{tileMatrixSetId}/{z}/{x}/{y}"
@@ -100,6 +101,7 @@ STAC = {
 }
 RASTER = {
     **_describe_item(ITEM, "", "an item's raster"),
+    **_describe_item(REVISION, "revision_", "an item's raster as a publication showed it", "publication.not_found"),
     **_describe_item(DRAFT, "draft_", "a raster that waits for a review", *DRAFT_CODES, scope=Scope.OPERATE),
     **_describe_layer(COLLECTION, "collection", "the items of a collection"),
     **_describe_layer("/search", "search", "the items that a search finds", "catalog.query"),

@@ -15,7 +15,8 @@ async def show_data(page: CurrentPage, request: Request, serving: CurrentServing
     """The map; tiles and catalog start to load in the background, unless the caller is anonymous."""
     if request.state.principal:
         serving.warm()
-    return page.render("data.html", title="Data")
+    settings = request.app.state.settings
+    return page.render("data.html", title="Data", basemap=settings.basemap, credit=settings.basemap_credit)
 
 
 @router.get("/docs")

@@ -3,11 +3,11 @@
 from functools import cache
 from pathlib import Path
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Request, Response
 
 from anabranch.api.answers.etags import CACHEABLE, IfNoneMatch, answer_unless_cached
 from anabranch.api.openapi.declare import Responses, problems
-from anabranch.api.pages.rendering import CONTENT_SECURITY_POLICY, FOLDER
+from anabranch.api.pages.rendering import FOLDER, find_policy
 from anabranch.errors import NotFound
 
 __all__ = ["router"]
@@ -29,12 +29,12 @@ FILE_RESPONSES: Responses = {
 
 
 @router.get("/ui/{name:path}", response_class=Response, responses={**FILE_RESPONSES, **problems("request.route")})
-async def show_part(name: str, if_none_match: IfNoneMatch = None) -> Response:
+async def show_part(name: str, request: Request, if_none_match: IfNoneMatch = None) -> Response:
     """A file of the pages."""
     if name not in _files():
         raise NotFound("request.route", f"the pages have no {name}")
     response = Response(_read(name), media_type=MEDIA_TYPES[Path(name).suffix])
-    response.headers["Content-Security-Policy"] = CONTENT_SECURITY_POLICY
+    response.headers["Content-Security-Policy"] = find_policy(request)  # a worker has its own
     response.headers["Referrer-Policy"] = "no-referrer"
     return answer_unless_cached(response, if_none_match)
 

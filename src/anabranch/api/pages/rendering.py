@@ -22,30 +22,13 @@ from anabranch.api.pages.words import FILTERS, GLOBALS, link
 from anabranch.api.security.public_address import route_path
 from anabranch.codes import status_of
 from anabranch.errors import AnabranchError
+from anabranch.public_url import read_origin_of
 
-__all__ = ["CONTENT_SECURITY_POLICY", "FOLDER", "CurrentPage", "Page", "page_router"]
+__all__ = ["FOLDER", "CurrentPage", "Page", "find_policy", "page_router"]
 
 log = structlog.get_logger()
 FOLDER = Path(__file__).parents[2] / "ui"
-# Nothing of another origin, no script that is not a file of ours, and no style but those of files.
-CONTENT_SECURITY_POLICY = "; ".join(
-    (
-        "default-src 'none'",
-        "script-src 'self'",
-        "style-src 'self'",
-        "img-src 'self' data: blob:",
-        "connect-src 'self'",
-        "worker-src 'self'",
-        "base-uri 'none'",
-        "form-action 'self'",
-        "frame-ancestors 'none'",
-    )
-)
-HEADERS = {
-    "Content-Security-Policy": CONTENT_SECURITY_POLICY,
-    "Referrer-Policy": "no-referrer",
-    "Vary": "HX-Request, HX-Target",
-}
+HEADERS = {"Referrer-Policy": "no-referrer", "Vary": "HX-Request, HX-Target"}
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
@@ -98,7 +81,7 @@ class Page:
             text = "".join(found.blocks[self._target](found.new_context(context)))
         else:
             text = found.render(context)
-        return HTMLResponse(text, status, HEADERS)
+        return HTMLResponse(text, status, {**HEADERS, "Content-Security-Policy": find_policy(self.request)})
 
     def render_error(self, error: AnabranchError) -> Response:
         """What went wrong, as a page."""
@@ -141,6 +124,16 @@ def page_router(*, open_to_all: bool = False, scope: Scope = Scope.READ) -> APIR
     if open_to_all:
         return APIRouter(include_in_schema=False)
     return APIRouter(include_in_schema=False, route_class=PageRoute, dependencies=[needs(scope)])
+
+
+def find_policy(request: Request) -> str:
+    """Nothing of another origin but the base map, no script and no style that is not a file of ours."""
+    basemap: str | None = request.app.state.settings.basemap
+    others = f" {read_origin_of(basemap)}" if basemap and not basemap.startswith("/") else ""
+    return (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
+        f"connect-src 'self'{others}; worker-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+    )
 
 
 async def _get_page(request: Request) -> Page:

@@ -116,7 +116,7 @@ class Assets:
         return [self._read(item, files.find(f"{item['collection']}/{item['id']}")) for item in items]
 
     def read_draft(self, item: Mapping[str, Any], files: Mapping[str, StoredFile]) -> Rasters:  # as above
-        """The rasters of an item that is not published, of these files by address; others are not opened."""
+        """The rasters of an item that is not published, or no more, of these files; others are not opened."""
         ours = {address: file for address, file in files.items() if OUR_FILE.match(address) and file.version is None}
         return replace(_read(item, ours), mosaics=MosaicSources(DraftFiles(ours), self._objects))
 

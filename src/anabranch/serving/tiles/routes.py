@@ -11,6 +11,7 @@ from rasterio.errors import RasterioError
 from rio_tiler.errors import PointOutsideBounds, RioTilerError, TileOutsideBounds
 from starlette.types import ASGIApp
 
+from anabranch.adapters.postgres.store.reads import PostgresReads
 from anabranch.errors import AnabranchError, InputError, NotFound
 from anabranch.releases.drafts import Drafts
 from anabranch.serving.application import make_application
@@ -28,6 +29,7 @@ from anabranch.serving.tiles.malloc import return_freed_memory
 from anabranch.serving.tiles.mosaic.reader import open_reader
 from anabranch.serving.tiles.mosaic.sources import MosaicSource
 from anabranch.serving.tiles.rescale import RescaleRanges
+from anabranch.serving.tiles.revisions import REVISION_PREFIX, RevisionRoute, find_revision
 from anabranch.serving.tiles.tiler import make_router
 
 __all__ = ["describe_raster", "make_raster"]
@@ -38,8 +40,8 @@ PREFIX = "/collections/{collection_id}/items/{item_id}"
 KINDS = ("info", "statistics", "tile", "tilejson", "point", "preview")
 
 
-def make_raster(assets: Assets, layers: LayerItems, drafts: Drafts) -> ASGIApp:
-    """The application; it opens only the rasters of these assets, of these items, and of these drafts."""
+def make_raster(assets: Assets, layers: LayerItems, drafts: Drafts, reads: PostgresReads) -> ASGIApp:
+    """The application; it opens only the rasters of these assets, of their publications, and of drafts."""
     check_drivers()
     return_freed_memory()
     app = _application()
@@ -47,6 +49,7 @@ def make_raster(assets: Assets, layers: LayerItems, drafts: Drafts) -> ASGIApp:
     app.state.stretches = RescaleRanges()
     app.state.layers = layers
     app.state.drafts = drafts
+    app.state.reads = reads
     app.state.pictures = LayerPictures(assets, app.state.stretches)
     return ConcurrencyLimit(raise_errors(app, TRANSLATIONS), max(2, os.cpu_count() or 2))
 
@@ -62,6 +65,10 @@ def _application() -> FastAPI:
     app.include_router(items, prefix=PREFIX)
     drafts = make_router(DRAFT_PREFIX, KINDS, route=DraftRoute, path=find_draft, reader=open_reader, purpose=Purpose)
     app.include_router(drafts, prefix=DRAFT_PREFIX)
+    revisions = make_router(
+        REVISION_PREFIX, KINDS, route=RevisionRoute, path=find_revision, reader=open_reader, purpose=Purpose
+    )
+    app.include_router(revisions, prefix=REVISION_PREFIX)
     for prefix, path in LAYERS.items():
         app.include_router(make_layer_router(prefix, path), prefix=prefix)
     return app

@@ -1,5 +1,5 @@
 // The API's own description, as a page: operations by tag, with what they take and answer.
-import { fetchJson } from "./map/items.js";
+import { fetchJson } from "./map/catalog.js";
 
 const DEEPEST = 6;
 const place = document.getElementById("operations");

@@ -1,0 +1,2 @@
+// Made by `make pages` from src/anabranch/ui/islands.
+function c(i){const e=[...i.querySelectorAll("[role=tab]")],s=o=>{for(const t of e){const n=t.dataset.tab===o;t.setAttribute("aria-selected",String(n)),t.tabIndex=n?0:-1,document.getElementById(t.getAttribute("aria-controls")??"").hidden=!n}};for(const[o,t]of e.entries())t.addEventListener("click",()=>s(t.dataset.tab??"")),t.addEventListener("keydown",n=>{const a={ArrowLeft:-1,ArrowRight:1}[n.key],r=a&&e[(o+a+e.length)%e.length];r&&(r.click(),r.focus())});return{show:s}}export{c as startTabs};
