@@ -6,6 +6,7 @@ import os
 import shlex
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
@@ -16,17 +17,19 @@ from psycopg.conninfo import conninfo_to_dict
 
 from anabranch.adapters.postgres.connect import Role, connect, connect_async
 from anabranch.adapters.postgres.database import Database
+from anabranch.adapters.postgres.server import passwords as passwords_module
 from anabranch.adapters.postgres.server.passwords import Passwords
 from anabranch.adapters.postgres.server.url import ServerUrl, configured_url
 from anabranch.adapters.postgres.snapshot import open_snapshot
 from anabranch.backup.postgres_programs import dump
+from anabranch.embedded.processes import identify
 from anabranch.errors import AnabranchError, Unavailable
 from anabranch.serving.stac.pool import Catalog
 from anabranch.settings import load_settings
 from tests.support.crew import Start, open_stage
 from tests.support.database_server import DatabaseServer
 from tests.support.tls_server import TlsServer, open_tls_server
-from tests.support.waiting import PATIENCE_SECONDS
+from tests.support.waiting import PATIENCE_SECONDS, wait_until
 from tests.support.warm import run_warm
 
 PLUGINS = Path(__file__).parent.parent / "data" / "plugins"
@@ -169,6 +172,8 @@ def test_what_a_command_gave_expires(tmp_path: Path) -> None:
         ("true", "printed nothing"),
         ("/nowhere/tool --key s3cret", "can't be run"),
         ("sh -c 'unbalanced", "can't be run"),
+        ("yes s3cret", "more than 65536 bytes"),
+        ("printf s3cret\\\\377", "not UTF-8"),
     ],
 )
 def test_s5_a_command_that_fails_is_named_without_what_it_said(command: str, reason: str) -> None:
@@ -176,6 +181,26 @@ def test_s5_a_command_that_fails_is_named_without_what_it_said(command: str, rea
         connect(ServerUrl("postgresql://me@localhost:1/none", passwords=Passwords(None, command)), Role.APP)
     assert caught.value.code == "database.password"
     assert "s3cret" not in f"{caught.value!r} {caught.value.remedy} {Passwords(None, command)}"
+
+
+def test_a_command_that_does_not_end_is_ended_with_what_it_began(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And those who wait for the same password do not wait for it again."""
+    monkeypatch.setattr(passwords_module, "COMMAND_SECONDS", 0.5)
+    pids, calls = tmp_path / "pids", tmp_path / "calls"
+    passwords = Passwords(None, f"sh -c {shlex.quote(f'echo x >> {calls}; sleep 600 & echo $! >> {pids}; wait')}")
+
+    def fail(_: int) -> str:
+        with pytest.raises(Unavailable, match="did not end within") as caught:
+            passwords.read({"user": "me"})
+        return caught.value.code
+
+    with ThreadPoolExecutor(8) as threads:
+        assert set(threads.map(fail, range(8))) == {"database.password"}
+    assert len(calls.read_text().split()) < 8
+    begun = [int(pid) for pid in pids.read_text().split()]
+    wait_until(lambda: not any(map(identify, begun)), "the end of what it began")
 
 
 def test_a_folder_has_a_file_for_each_login(tls_server: TlsServer, password: Path) -> None:
