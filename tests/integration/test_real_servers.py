@@ -310,6 +310,9 @@ async def test_readers_do_not_ask_a_standby(folder: Path) -> None:
             assert await served.fetchval("select pg_is_in_recovery()") is False
         with connect(f"{url}&target_session_attrs=any", Role.READER) as asked:
             assert asked.execute("select pg_is_in_recovery()").fetchone() == (True,)
+        with connect(url, None) as owner, owner.transaction():  # no standby has its snapshot
+            ((name,),) = owner.execute("select pg_export_snapshot()")
+            assert b"".join(dump(url, name, owner.info.server_version // 10_000)).startswith(b"PGDMP")
     finally:
         await catalog.close()
         standby.purge()

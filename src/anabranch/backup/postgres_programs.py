@@ -13,7 +13,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from anabranch.adapters.postgres.connect import LOCKS_SETTING, mask, too_many_locks, without_secrets
 from anabranch.adapters.postgres.server.connection import add_password
-from anabranch.adapters.postgres.server.url import Role, ServerUrl
+from anabranch.adapters.postgres.server.url import Role, ServerUrl, has_several_hosts, parse_url
 from anabranch.embedded.binaries import find_clients
 from anabranch.errors import Unavailable
 
@@ -111,7 +111,9 @@ def _start(
 def _target(url: str) -> list[str]:
     """The database as options, without its password, which all users of the machine could see."""
     login = ServerUrl.of(url).choose(Role.OWNER)
-    given = {name: value for name, value in conninfo_to_dict(login).items() if name != "password"}
+    given = {name: value for name, value in parse_url(login).items() if name != "password"}
+    if has_several_hosts(given):  # the standby has no such snapshot, and takes no restore
+        given.setdefault("target_session_attrs", "primary")
     return [f"--dbname={make_conninfo('', **given)}", "--no-password"]
 
 
