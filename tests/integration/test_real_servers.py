@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import shlex
+import subprocess
 import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -11,8 +12,11 @@ from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from shutil import rmtree
+from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 from psycopg.conninfo import conninfo_to_dict
 
 from anabranch.adapters.postgres.connect import Role, connect, connect_async
@@ -28,7 +32,7 @@ from anabranch.serving.stac.pool import Catalog
 from anabranch.settings import load_settings
 from tests.support.crew import Start, open_stage
 from tests.support.database_server import DatabaseServer
-from tests.support.tls_server import TlsServer, open_tls_server
+from tests.support.tls_server import TlsServer, open_tls_server, sign_client
 from tests.support.waiting import PATIENCE_SECONDS, wait_until
 from tests.support.warm import run_warm
 
@@ -218,6 +222,34 @@ def test_pg_dump_gets_the_password(tls_server: TlsServer, tmp_path: Path) -> Non
     url = ServerUrl(tls_server.tcp_url("postgres", sslmode="require"), passwords=Passwords(tmp_path / "password"))
     with open_snapshot(url) as snapshot:
         assert b"".join(dump(url, snapshot.name, snapshot.server_major)).startswith(b"PGDMP")
+
+
+def test_s5_no_password_is_among_the_arguments_of_pg_dump(
+    tls_server: TlsServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not that of the client's key, either, which it needs to connect."""
+    key = tmp_path / "client.key"
+    secret = serialization.BestAvailableEncryption(b"key s3cret")
+    drawn = ec.generate_private_key(ec.SECP256R1())
+    encoding, shape = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+    key.write_bytes(drawn.private_bytes(encoding, shape, secret))
+    key.chmod(0o600)
+    certificate = sign_client(drawn, tmp_path / "client.crt")
+    tls_server.change_password("postgres", "first s3cret")
+    client = {"sslcert": certificate, "sslkey": key, "sslpassword": "key s3cret"}
+    url = tls_server.tcp_url("postgres", sslmode="require", **client).replace("postgres@", "postgres:first%20s3cret@")
+    started: list[list[str]] = []
+    run = subprocess.Popen
+
+    def note(command: list[str], **given: Any) -> "subprocess.Popen[bytes]":
+        started.append(command)
+        return run(command, **given)
+
+    with open_snapshot(url) as snapshot:
+        monkeypatch.setattr(subprocess, "Popen", note)
+        assert b"".join(dump(url, snapshot.name, snapshot.server_major)).startswith(b"PGDMP")
+    assert started
+    assert "s3cret" not in str(started)
 
 
 async def test_a_worker_and_its_handlers_live_on_a_password_file(tls_server: TlsServer, password: Path) -> None:
