@@ -38,6 +38,8 @@ def git(*arguments: str) -> bytes:
 
 def find_oldest_supported() -> str:
     """The last commit of the oldest release whose processes may use our schema."""
+    known = Files().release
+    assert known.oldest < known.number, "a release that only its own processes can share leaves no upgrade to test"
     commits = git("log", "--format=%H", "--", RELEASE).decode().split()
     for commit in commits:
         said = re.search(r"^release (\d+)", git("show", f"{commit}:{RELEASE}").decode(), re.MULTILINE)

@@ -4,29 +4,36 @@ import asyncio
 import json
 import os
 import shlex
+import subprocess
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from shutil import rmtree
+from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 from psycopg.conninfo import conninfo_to_dict
 
 from anabranch.adapters.postgres.connect import Role, connect, connect_async
 from anabranch.adapters.postgres.database import Database
+from anabranch.adapters.postgres.server import passwords as passwords_module
 from anabranch.adapters.postgres.server.passwords import Passwords
 from anabranch.adapters.postgres.server.url import ServerUrl, configured_url
 from anabranch.adapters.postgres.snapshot import open_snapshot
 from anabranch.backup.postgres_programs import dump
+from anabranch.embedded.processes import identify
 from anabranch.errors import AnabranchError, Unavailable
 from anabranch.serving.stac.pool import Catalog
 from anabranch.settings import load_settings
 from tests.support.crew import Start, open_stage
 from tests.support.database_server import DatabaseServer
-from tests.support.tls_server import TlsServer, open_tls_server
-from tests.support.waiting import PATIENCE_SECONDS
+from tests.support.tls_server import TlsServer, open_tls_server, sign_client
+from tests.support.waiting import PATIENCE_SECONDS, wait_until
 from tests.support.warm import run_warm
 
 PLUGINS = Path(__file__).parent.parent / "data" / "plugins"
@@ -169,6 +176,8 @@ def test_what_a_command_gave_expires(tmp_path: Path) -> None:
         ("true", "printed nothing"),
         ("/nowhere/tool --key s3cret", "can't be run"),
         ("sh -c 'unbalanced", "can't be run"),
+        ("yes s3cret", "more than 65536 bytes"),
+        ("printf s3cret\\\\377", "not UTF-8"),
     ],
 )
 def test_s5_a_command_that_fails_is_named_without_what_it_said(command: str, reason: str) -> None:
@@ -176,6 +185,26 @@ def test_s5_a_command_that_fails_is_named_without_what_it_said(command: str, rea
         connect(ServerUrl("postgresql://me@localhost:1/none", passwords=Passwords(None, command)), Role.APP)
     assert caught.value.code == "database.password"
     assert "s3cret" not in f"{caught.value!r} {caught.value.remedy} {Passwords(None, command)}"
+
+
+def test_a_command_that_does_not_end_is_ended_with_what_it_began(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And those who wait for the same password do not wait for it again."""
+    monkeypatch.setattr(passwords_module, "COMMAND_SECONDS", 0.5)
+    pids, calls = tmp_path / "pids", tmp_path / "calls"
+    passwords = Passwords(None, f"sh -c {shlex.quote(f'echo x >> {calls}; sleep 600 & echo $! >> {pids}; wait')}")
+
+    def fail(_: int) -> str:
+        with pytest.raises(Unavailable, match="did not end within") as caught:
+            passwords.read({"user": "me"})
+        return caught.value.code
+
+    with ThreadPoolExecutor(8) as threads:
+        assert set(threads.map(fail, range(8))) == {"database.password"}
+    assert len(calls.read_text().split()) < 8
+    begun = [int(pid) for pid in pids.read_text().split()]
+    wait_until(lambda: not any(map(identify, begun)), "the end of what it began")
 
 
 def test_a_folder_has_a_file_for_each_login(tls_server: TlsServer, password: Path) -> None:
@@ -193,6 +222,34 @@ def test_pg_dump_gets_the_password(tls_server: TlsServer, tmp_path: Path) -> Non
     url = ServerUrl(tls_server.tcp_url("postgres", sslmode="require"), passwords=Passwords(tmp_path / "password"))
     with open_snapshot(url) as snapshot:
         assert b"".join(dump(url, snapshot.name, snapshot.server_major)).startswith(b"PGDMP")
+
+
+def test_s5_no_password_is_among_the_arguments_of_pg_dump(
+    tls_server: TlsServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not that of the client's key, either, which it needs to connect."""
+    key = tmp_path / "client.key"
+    secret = serialization.BestAvailableEncryption(b"key s3cret")
+    drawn = ec.generate_private_key(ec.SECP256R1())
+    encoding, shape = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+    key.write_bytes(drawn.private_bytes(encoding, shape, secret))
+    key.chmod(0o600)
+    certificate = sign_client(drawn, tmp_path / "client.crt")
+    tls_server.change_password("postgres", "first s3cret")
+    client = {"sslcert": certificate, "sslkey": key, "sslpassword": "key s3cret"}
+    url = tls_server.tcp_url("postgres", sslmode="require", **client).replace("postgres@", "postgres:first%20s3cret@")
+    started: list[list[str]] = []
+    run = subprocess.Popen
+
+    def note(command: list[str], **given: Any) -> "subprocess.Popen[bytes]":
+        started.append(command)
+        return run(command, **given)
+
+    with open_snapshot(url) as snapshot:
+        monkeypatch.setattr(subprocess, "Popen", note)
+        assert b"".join(dump(url, snapshot.name, snapshot.server_major)).startswith(b"PGDMP")
+    assert started
+    assert "s3cret" not in str(started)
 
 
 async def test_a_worker_and_its_handlers_live_on_a_password_file(tls_server: TlsServer, password: Path) -> None:
@@ -285,6 +342,9 @@ async def test_readers_do_not_ask_a_standby(folder: Path) -> None:
             assert await served.fetchval("select pg_is_in_recovery()") is False
         with connect(f"{url}&target_session_attrs=any", Role.READER) as asked:
             assert asked.execute("select pg_is_in_recovery()").fetchone() == (True,)
+        with connect(url, None) as owner, owner.transaction():  # no standby has its snapshot
+            ((name,),) = owner.execute("select pg_export_snapshot()")
+            assert b"".join(dump(url, name, owner.info.server_version // 10_000)).startswith(b"PGDMP")
     finally:
         await catalog.close()
         standby.purge()

@@ -22,7 +22,7 @@ from anabranch.embedded.home import Home
 from anabranch.embedded.server_user import choose_server_user
 from tests.support.server import free_port
 
-__all__ = ["TlsServer", "open_tls_server"]
+__all__ = ["TlsServer", "open_tls_server", "sign_client"]
 
 
 class TlsServer(Cluster):
@@ -84,6 +84,17 @@ def open_tls_server() -> Iterator[TlsServer]:
         server.purge()
         server.home.release()
         rmtree(folder)
+
+
+def sign_client(key: ec.EllipticCurvePrivateKey, file: Path) -> Path:
+    """Write a certificate of a client, which nobody needs to know."""
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "client")])
+    now = datetime.now(UTC)
+    made = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
+    made = made.serial_number(x509.random_serial_number()).not_valid_before(now - timedelta(days=1))
+    signed = made.not_valid_after(now + timedelta(days=2)).sign(key, hashes.SHA256())
+    file.write_bytes(signed.public_bytes(serialization.Encoding.PEM))
+    return file
 
 
 def _sign(authority: Path, certificate: Path) -> bytes:

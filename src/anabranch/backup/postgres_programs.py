@@ -13,7 +13,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from anabranch.adapters.postgres.connect import LOCKS_SETTING, mask, too_many_locks, without_secrets
 from anabranch.adapters.postgres.server.connection import add_password
-from anabranch.adapters.postgres.server.url import Role, ServerUrl
+from anabranch.adapters.postgres.server.url import Role, ServerUrl, has_several_hosts, parse_url
 from anabranch.embedded.binaries import find_clients
 from anabranch.errors import Unavailable
 
@@ -22,6 +22,8 @@ __all__ = ["SCHEMAS", "TablesMoved", "count_relations", "dump", "load"]
 SCHEMAS = ("app", "geo")
 PIECE_BYTES = 2**20
 MAX_SAID_BYTES = 4_000
+KEY_PASSWORD = "sslpassword"  # noqa: S105  # the name of libpq's parameter
+SERVICE = "anabranch"
 # A table that was dropped after `pg_dump` had read of it, and before it could lock it.
 PASSING = re.compile(r"relation .* does not exist|could not open relation|lock timeout")
 # A line of the list is "215; 1259 16543 TABLE geo roads anabranch_geo".
@@ -104,14 +106,28 @@ def _start(
     command: list[str], url: str, said: IO[bytes], *, stdin: int = subprocess.DEVNULL, stdout: int = subprocess.DEVNULL
 ) -> "subprocess.Popen[bytes]":
     login = ServerUrl.of(url).choose(Role.OWNER)
-    password = str(conninfo_to_dict(add_password(login, login)).get("password", ""))
-    return subprocess.Popen(command, stdin=stdin, stdout=stdout, stderr=said, env=_environment(password))
+    given = conninfo_to_dict(add_password(login, login))
+    environment = _environment(str(given.get("password", "")))
+    if not (key_password := given.get(KEY_PASSWORD)):
+        return subprocess.Popen(command, stdin=stdin, stdout=stdout, stderr=said, env=environment)
+    # No variable has it, and a file of services, which may, need not be on a disk.
+    services = os.memfd_create("services")
+    try:
+        os.write(services, f"[{SERVICE}]\n{KEY_PASSWORD}={key_password}\n".encode())
+        environment["PGSERVICEFILE"] = f"/proc/self/fd/{services}"
+        return subprocess.Popen(command, stdin=stdin, stdout=stdout, stderr=said, env=environment, pass_fds=(services,))
+    finally:
+        os.close(services)
 
 
 def _target(url: str) -> list[str]:
-    """The database as options, without its password, which all users of the machine could see."""
-    login = ServerUrl.of(url).choose(Role.OWNER)
-    given = {name: value for name, value in conninfo_to_dict(login).items() if name != "password"}
+    """The database as options, without its passwords, which all users of the machine could see."""
+    given = parse_url(ServerUrl.of(url).choose(Role.OWNER))
+    given.pop("password", None)
+    if given.pop(KEY_PASSWORD, None):
+        given["service"] = SERVICE
+    if has_several_hosts(given):  # the standby has no such snapshot, and takes no restore
+        given.setdefault("target_session_attrs", "primary")
     return [f"--dbname={make_conninfo('', **given)}", "--no-password"]
 
 

@@ -8,7 +8,7 @@ from psycopg.conninfo import make_conninfo
 from psycopg.rows import TupleRow
 
 from anabranch.adapters.postgres.server.connection import AsyncServerConnection, ServerConnection
-from anabranch.adapters.postgres.server.url import Role, ServerUrl, parse_url
+from anabranch.adapters.postgres.server.url import Role, ServerUrl, has_several_hosts, parse_url
 from anabranch.errors import Unavailable
 
 __all__ = [
@@ -82,7 +82,7 @@ def conninfo(
         ours["options"] = " ".join(filter(None, [*options, *([_option("role", role.value)] if role else [])]))
     if writes or role in WRITERS:  # after a failover the old server still answers, and only reads
         ours["target_session_attrs"] = "read-write"
-    elif "," in given.get("host", "") + given.get("hostaddr", ""):  # what was written a moment ago is on no standby yet
+    elif has_several_hosts(given):  # what was written a moment ago is on no standby yet
         given.setdefault("target_session_attrs", "primary")
     return make_conninfo("", **{"connect_timeout": CONNECT_TIMEOUT_SECONDS, **KEEPALIVE, **given, **ours})
 

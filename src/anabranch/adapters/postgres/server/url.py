@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from anabranch.settings import Settings
 
-__all__ = ["Role", "ServerUrl", "Way", "configured_url", "parse_url"]
+__all__ = ["Role", "ServerUrl", "Way", "configured_url", "has_several_hosts", "parse_url"]
 
 # Past the pooler; and the logins of the owner, of those who only read, and of handlers.
 Way = Literal["direct", "owner", "reader", "handler"]
@@ -142,6 +142,11 @@ def parse_url(url: str) -> dict[str, str]:
             remedy="Write postgresql://user:password@host:port/name, and encode @ : / ? # % in the password (%40).",
         ) from None
     return given
+
+
+def has_several_hosts(given: Mapping[str, str]) -> bool:
+    """Whether the parameters of a URL name more than one server."""
+    return "," in given.get("host", "") + given.get("hostaddr", "")
 
 
 def _endpoint(url: str) -> tuple[str | None, ...]:
