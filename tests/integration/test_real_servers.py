@@ -236,7 +236,7 @@ def test_s5_no_password_is_among_the_arguments_of_pg_dump(
     key.chmod(0o600)
     certificate = sign_client(drawn, tmp_path / "client.crt")
     tls_server.change_password("postgres", "first s3cret")
-    client = {"sslcert": certificate, "sslkey": key, "sslpassword": "key s3cret"}
+    client = {"sslcert": str(certificate), "sslkey": str(key), "sslpassword": "key s3cret"}
     url = tls_server.tcp_url("postgres", sslmode="require", **client).replace("postgres@", "postgres:first%20s3cret@")
     started: list[list[str]] = []
     run = subprocess.Popen
