@@ -44,6 +44,8 @@ FOLDERS = ("docs/howto/catalog-a-container.md", "docs/howto/sync-a-folder.md")
 LONG = ["docs/howto/access.md", "docs/howto/rasters.md", *FOLDERS, MACHINES, VERIFY, WAY_BACK, H3, ZONAL]
 # They need root, an engine or a cluster: tests/integration/test_deployment_pages.py runs or checks each command.
 DEPLOYMENTS = [f"docs/howto/deploy-{form}.md" for form in ("compose", "image", "kubernetes", "systemd")]
+# It names servers that are not here: tests/integration/test_logins.py and test_real_servers.py do what it says.
+SERVERS = "docs/howto/database-servers.md"
 REFERENCES = ["docs/reference/http.md", "docs/reference/serving.md"]
 PRINTED = {
     FOLDER: ["delivery/old.tif", "the raster has no CRS", "old-"],
@@ -212,7 +214,7 @@ def needs_stack(command: str) -> bool:
 
 
 def test_every_page_with_commands_is_run_here() -> None:
-    known = {*TUTORIALS, *REFERENCES, BACKUP, *PRINTED, *DEPLOYMENTS, "examples/README.md"}
+    known = {*TUTORIALS, *REFERENCES, BACKUP, *PRINTED, *DEPLOYMENTS, SERVERS, "examples/README.md"}
     assert {page for page in PAGES if any(map(needs_stack, list_commands(page)))} == known
 
 

@@ -263,7 +263,7 @@ def raw(api: Served, path: str, **headers: str) -> tuple[http.client.HTTPRespons
             return answer, answer.read()
 
 
-@pytest.mark.parametrize("path", ["/stac/search", "/openapi.json", "/ui/page.js", "/errors"])
+@pytest.mark.parametrize("path", ["/stac/search", "/openapi.json", "/ui/pages.css", "/errors"])
 def test_text_is_compressed_for_those_who_can_read_it(local: Served, path: str) -> None:
     plain, body = raw(local, path, **{"Accept-Encoding": "identity"})
     small, packed = raw(local, path, **{"Accept-Encoding": "br, gzip;q=0.5"})

@@ -114,10 +114,9 @@ for _module in (
     schedule_pages,
     webhook_pages,
     worker_pages,
-    admin,
 ):
     ROUTES.include_router(_module.router)
-for _router in job.routers:
+for _router in (*job.routers, *admin.routers):
     ROUTES.include_router(_router)
 
 

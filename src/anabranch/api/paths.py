@@ -4,6 +4,7 @@ from typing import Annotated
 from uuid import UUID
 
 from fastapi import Path
+from starlette.convertors import IntegerConvertor, register_url_convertor
 
 from anabranch.access import PLATFORM_PATTERN
 from anabranch.engine.model import LimitKind
@@ -25,6 +26,15 @@ __all__ = [
     "Session",
     "WorkflowId",
 ]
+
+
+class NumberConvertor(IntegerConvertor):
+    """A number that a database can hold: Python reads no text of thousands of digits."""
+
+    regex = "[0-9]{1,19}"
+
+
+register_url_convertor("number", NumberConvertor())
 
 JobId = Annotated[str, Path(description="The id of a job, or a unique prefix of it.")]
 NodeName = Annotated[str, Path(description="The name of a node of the job.")]

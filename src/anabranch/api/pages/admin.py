@@ -6,7 +6,7 @@ from fastapi import Query, Response
 from fastapi.responses import RedirectResponse
 
 from anabranch.access import Scope
-from anabranch.api.deps import CurrentCaller, CurrentGateway, CurrentReads, CurrentSettings, needs
+from anabranch.api.deps import CurrentCaller, CurrentGateway, CurrentReads, CurrentSettings
 from anabranch.api.pages.rendering import CurrentPage, page_router
 from anabranch.api.pages.words import link
 from anabranch.api.platform.platforms import list_audit, list_platforms
@@ -16,18 +16,18 @@ from anabranch.api.routes.control import list_dead_letters
 from anabranch.api.routes.keys import list_keys
 from anabranch.api.routes.operations.settings import list_settings
 
-__all__ = ["router"]
+__all__ = ["routers"]
 
-router = page_router()
+reading, administering = page_router(), page_router(scope=Scope.ADMIN)
 
 
-@router.get("/admin")
+@reading.get("/admin")
 async def show_admin(page: CurrentPage) -> Response:
     """The first of the pages that the caller may see."""
     return RedirectResponse(link("/admin/keys" if page.can(Scope.ADMIN) else "/admin/dead-letters"))
 
 
-@router.get("/admin/keys", dependencies=[needs(Scope.ADMIN)])
+@administering.get("/admin/keys")
 async def show_keys(page: CurrentPage, query: Annotated[KeysQuery, Query()], gateway: CurrentGateway) -> Response:
     """Keys, and a form for another one."""
     return page.render(
@@ -35,13 +35,13 @@ async def show_keys(page: CurrentPage, query: Annotated[KeysQuery, Query()], gat
     )
 
 
-@router.get("/admin/platforms")
+@reading.get("/admin/platforms")
 async def show_platforms(page: CurrentPage, caller: CurrentCaller, gateway: CurrentGateway) -> Response:
     """Partner systems with their policies."""
     return page.render("admin/platforms.html", title="Platforms", platforms=await list_platforms(caller, gateway))
 
 
-@router.get("/admin/audit")
+@reading.get("/admin/audit")
 async def show_audit(
     page: CurrentPage, query: Annotated[AuditQuery, Query()], caller: CurrentCaller, gateway: CurrentGateway
 ) -> Response:
@@ -49,13 +49,13 @@ async def show_audit(
     return page.render("admin/audit.html", title="Audit", entries=await list_audit(query, caller, gateway), query=query)
 
 
-@router.get("/admin/settings", dependencies=[needs(Scope.ADMIN)])
+@administering.get("/admin/settings")
 async def show_settings(page: CurrentPage, settings: CurrentSettings) -> Response:
     """Settings with their origins."""
     return page.render("admin/settings.html", title="Settings", settings=await list_settings(settings))
 
 
-@router.get("/admin/dead-letters")
+@reading.get("/admin/dead-letters")
 async def show_dead_letters(
     page: CurrentPage, query: Annotated[DeadLettersQuery, Query()], reads: CurrentReads
 ) -> Response:
@@ -67,3 +67,6 @@ async def show_dead_letters(
         query=query,
         filters=query.model_dump(include={"workflow", "handler", "code"}, exclude_none=True),
     )
+
+
+routers = (reading, administering)

@@ -88,14 +88,14 @@ async def list_deliveries(
     return Page(tuple(_show_to(caller, one) for one in page.items), page.next, page_links("before", page.next))
 
 
-@router.get("/deliveries/{delivery_id:int}", dependencies=[READ], responses=problems(*DELIVERY_CODES))
+@router.get("/deliveries/{delivery_id:number}", dependencies=[READ], responses=problems(*DELIVERY_CODES))
 async def show_delivery(delivery_id: DeliveryId, caller: CurrentCaller, gateway: CurrentGateway) -> DeliveryDetail:
     """A delivery with its calls."""
     return _show_to(caller, await gateway.webhooks.store.delivery(caller.visible_platform, delivery_id))
 
 
 @router.post(
-    "/deliveries/{delivery_id:int}/replay",
+    "/deliveries/{delivery_id:number}/replay",
     dependencies=[OPERATE],
     status_code=202,
     responses=problems(*DELIVERY_CODES, "webhook.inactive"),

@@ -18,8 +18,17 @@ export interface PanelActions {
 
 export class Panel {
   private drawn = "";
+  private isTyping = false;
+  private isSplit = false;
 
   constructor(private readonly layers: Layers, private readonly on: PanelActions) {
+    place.addEventListener("input", (event) => { this.isTyping = (event.target as HTMLInputElement).type === "number"; });
+    place.addEventListener("change", () => { this.isTyping = false; }, { capture: true });
+    place.addEventListener("focusout", () => {
+      if (!this.isTyping) return;
+      this.isTyping = false;
+      this.show(this.isSplit);
+    });
     place.addEventListener("keydown", (event) => {
       const row = (event.target as Element).closest<HTMLElement>("li[data-key]");
       if (!event.altKey || !row || (event.key !== "ArrowUp" && event.key !== "ArrowDown")) return;
@@ -31,6 +40,8 @@ export class Panel {
   show(isSplit: boolean): void {
     none.hidden = this.layers.all.length > 0;
     number.textContent = String(this.layers.all.length);
+    this.isSplit = isSplit;
+    if (this.isTyping) return; // what was typed would be lost
     // What only moves a slider is not drawn again: the slider would lose the pointer.
     const told = JSON.stringify([isSplit, this.layers.all.map(({ key, kept, visible, side, problem, drawing, style, colour, item }) => [key, kept, visible, side, problem, drawing?.style, drawing?.bands, style, colour, item?.title])]);
     if (told === this.drawn) return;
@@ -90,7 +101,10 @@ export class Panel {
   }
 
   private raster(layer: Layer, change: (given: Partial<Style>) => void): HTMLElement[] {
-    const { bands, style } = layer.drawing!;
+    const { bands } = layer.drawing!;
+    // What was chosen is drawn a moment later.
+    const choice = (): Style => ({ ...layer.drawing?.style, ...layer.style });
+    const style = choice();
     const rasters = layer.item?.rasters ?? [];
     const chosen = style.bands ?? [1];
     const isColour = chosen.length > 1;
@@ -111,14 +125,14 @@ export class Panel {
       const ramp = style.ramp ?? "";
       const names = Object.keys(RAMPS);
       if (ramp && !names.includes(nameOf(ramp))) names.unshift(nameOf(ramp));
-      fields.push(make("label", { class: "line" }, "Colour ramp ", pick([...(ramp ? [] : [["", "Of the file"] as [string, string]]), ...names.map((name) => [name, name] as [string, string])], nameOf(ramp), { "data-focus": named("ramp"), change: (event) => change({ ramp: rampOf(valueOf(event), isReversed(ramp)), ...(style.range ? { range: style.range } : {}) }) })));
-      if (ramp) fields.push(make("label", { class: "line" }, make("input", { type: "checkbox", checked: isReversed(ramp), "data-focus": named("reversed"), change: (event) => change({ ramp: rampOf(nameOf(ramp), (event.target as HTMLInputElement).checked), ...(style.range ? { range: style.range } : {}) }) }), " Reversed"));
+      fields.push(make("label", { class: "line" }, "Colour ramp ", pick([...(ramp ? [] : [["", "Of the file"] as [string, string]]), ...names.map((name) => [name, name] as [string, string])], nameOf(ramp), { "data-focus": named("ramp"), change: (event) => change({ range: choice().range, ramp: rampOf(valueOf(event), isReversed(ramp)) }) })));
+      if (ramp) fields.push(make("label", { class: "line" }, make("input", { type: "checkbox", checked: isReversed(ramp), "data-focus": named("reversed"), change: (event) => change({ range: choice().range, ramp: rampOf(nameOf(ramp), (event.target as HTMLInputElement).checked) }) }), " Reversed"));
     }
     const setRange = (): void => {
       const [low, high] = [lowest.valueAsNumber, highest.valueAsNumber];
       const isRange = Number.isFinite(low) && Number.isFinite(high) && low < high;
       highest.setCustomValidity(isRange ? "" : "The lowest value must be below the highest.");
-      if (isRange) change({ range: [low, high], ...(isColour ? { bands: chosen } : { ramp: style.ramp ?? "gray" }) });
+      if (isRange) change({ range: [low, high], ...(isColour ? { bands: chosen } : { ramp: choice().ramp ?? "gray" }) });
       else highest.reportValidity();
     };
     const lowest = make("input", { type: "number", step: "any", value: style.range?.[0] ?? "", "data-focus": named("low"), change: setRange });
