@@ -61,8 +61,7 @@ select (select coalesce(jsonb_object_agg(o.state, o.jobs), '{}')
                   left join app.sessions s on s.dead_at is null and s.kind = 'worker' and not s.draining
                    and s.beat_at + s.lease > app.now() and named.queue = any(s.queues)
                  where named.queue not like 'plan:%%' group by named.queue) q) as served,
-       (select coalesce(jsonb_agg(jsonb_build_array(b.kind, b.name, b.is_open) order by b.kind, b.name), '[]')
-          from app.breakers b) as breakers,
+       (select coalesce(jsonb_agg(jsonb_build_array(b.kind, b.name, b.is_open)), '[]') from app.list_breakers() b) as breakers,
        (select coalesce(sum(x.slots), 0)::integer from app.sessions x
          where x.dead_at is null and x.kind = 'worker' and x.beat_at + x.lease > app.now()) as slots,
        (select coalesce(jsonb_object_agg(d.name, extract(epoch from app.now() - d.ticked_at)::float), '{}')
@@ -167,10 +166,7 @@ select (select count(*) from app.sessions where dead_at is null and kind = 'work
                                      where x.id = d.session and e.ended_at > greatest(s.began_at, d.ticked_at)
                                        and app.now() - d.ticked_at > d.every * 3)) as u(span)))), '{}')
           from app.duties d) as duties,
-       (select coalesce(jsonb_agg(jsonb_build_object(
-                   'kind', b.kind, 'name', b.name, 'open_seconds', extract(epoch from app.now() - b.opened_at)::float,
-                   'message', b.error ->> 'message') order by b.kind, b.name), '[]')
-          from app.breakers b where b.is_open) as breakers,
+       (select coalesce(jsonb_agg(to_jsonb(b) - 'is_open'), '[]') from app.list_breakers() b where b.is_open) as breakers,
        r.untaken_rights, r.oldest_right_seconds,
        (select coalesce(jsonb_object_agg(q.queue, q.ready), '{}')
           from (select l.queue, sum(l.ready) as ready
