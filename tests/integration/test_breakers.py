@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 
+from anabranch.adapters.postgres.connect import connect
 from anabranch.adapters.postgres.store.invariants import audit
 from anabranch.adapters.postgres.store.vitals import PostgresVitals
 from anabranch.canonical import Json
@@ -190,6 +191,45 @@ async def test_e8_total_time_goes_on_when_the_breaker_has_closed(engine: EngineH
     assert await engine.state(job.job_id) is JobState.FAILED
 
 
+async def test_e1_a_job_whose_workers_are_gone_ends_by_its_queue_timeout_though_nobody_probes(
+    engine: EngineHarness, clock: Clock
+) -> None:
+    await declare(engine, DO)
+    job = await engine.submit(fan_out(5, queue_timeout=timedelta(seconds=60)))
+    await break_all(engine, await engine.claim())
+    await engine.let_pass(clock, timedelta(seconds=80))
+    assert await engine.state(job.job_id) is JobState.RUNNING, "the time in which nothing may begin does not count"
+    await engine.let_pass(clock, timedelta(seconds=20))
+    await engine.take_free()
+    assert await engine.state(job.job_id) is JobState.FAILED
+
+
+async def test_e8_tasks_that_were_not_let_go_yet_when_a_breaker_closed_do_not_expire(
+    engine: EngineHarness, database_url: str, clock: Clock
+) -> None:
+    """A report that closes a breaker lets a thousand lanes go, and a sweep the others."""
+    await declare(engine, DO, breaker=Breaker(failures=3, window_seconds=60, open_seconds=300))
+    await engine.submit(fan_out(3, total_timeout=timedelta(seconds=100), retry=Retry(max_attempts=9)))
+    await break_all(engine, await engine.claim())
+    await engine.let_pass(clock, timedelta(seconds=200))
+    with connect(database_url, None) as admin:
+        admin.execute("update app.breakers set is_open = false, closed_at = app.now()")
+    assert (await engine.sweep()).released == 0
+    assert len(await engine.claim()) == 3
+
+
+async def test_a_probe_is_noted_only_where_a_task_is_given_out(engine: EngineHarness, clock: Clock) -> None:
+    """What is claimed together has some megabytes: what does not fit is the next claim's."""
+    await declare(engine, DO)
+    large = "x" * 5_000_000
+    await engine.submit(fan_out(3), large=large)
+    await break_all(engine, await engine.claim())
+    await engine.submit(Workflow("other", (make_node("work", "join"),)), priority=1, large=large)
+    await engine.let_pass(clock, timedelta(seconds=30))
+    assert [claim.lane.handler for claim in await engine.claim()] == ["join"]
+    assert [claim.lane.handler for claim in await engine.claim()] == ["do"]
+
+
 async def test_e1_what_is_declared_no_longer_holds_nothing(engine: EngineHarness, clock: Clock) -> None:
     await open_breaker(engine)
     await declare(engine)
@@ -197,16 +237,23 @@ async def test_e1_what_is_declared_no_longer_holds_nothing(engine: EngineHarness
     assert len(await engine.claim()) == 5
 
 
-async def test_health_and_metrics_show_an_open_breaker(engine: EngineHarness, database_url: str) -> None:
+async def test_health_and_metrics_show_an_open_breaker_as_long_as_it_stops_anything(
+    engine: EngineHarness, database_url: str, clock: Clock
+) -> None:
     signs = PostgresVitals(database_url, name="test signs")
     await signs.open()
     try:
         await declare(engine, DO)
         assert (await signs.read_vitals()).breakers == ()
         assert [tuple(one) for one in (await signs.gauges()).breakers] == [("handler", "do", False)]
-        await open_breaker(engine)
+        job_id = await open_breaker(engine)
         (shown,) = (await signs.read_vitals()).breakers
         assert (shown.kind, shown.name, shown.message) == ("handler", "do", "no answer")
         assert [tuple(one) for one in (await signs.gauges()).breakers] == [("handler", "do", True)]
+        await engine.let_pass(clock, timedelta(seconds=30))
+        assert len((await signs.read_vitals()).breakers) == 1, "its tasks wait for one that tries"
+        await engine.store.cancel(job_id, "enough")
+        assert (await signs.read_vitals()).breakers == (), "no task is left that could try"
+        assert [tuple(one) for one in (await signs.gauges()).breakers] == [("handler", "do", False)]
     finally:
         await signs.close()

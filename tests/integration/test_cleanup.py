@@ -5,10 +5,12 @@ from datetime import timedelta
 
 import pytest
 
+from anabranch.adapters.postgres.connect import connect
 from anabranch.adapters.postgres.store.invariants import audit
+from anabranch.adapters.postgres.store.vitals import PostgresVitals
 from anabranch.canonical import Json
 from anabranch.engine.job_retry import choose_retry
-from anabranch.engine.model import Claim, Ended, JobState, NodeState, RetryAnswer
+from anabranch.engine.model import Claim, Ended, JobState, NodeState, RetryAnswer, SessionKind
 from anabranch.engine.ports import Submission
 from anabranch.engine.task_parameters import TaskValues, fill_in
 from anabranch.testing.clock import Clock
@@ -217,6 +219,44 @@ output: {made: "{{ nodes.work.output }}"}
     found = await engine.reads.job(job.job_id)
     assert (found.job.state, found.job.result) == (JobState.COMPLETED, {"made": 7})
     assert {node.name: node.state for node in found.nodes}["tidy"] is NodeState.SKIPPED
+
+
+@pytest.mark.parametrize("is_cancelled", [True, False])
+async def test_e1_e10_a_job_whose_stored_definition_is_broken_ends(
+    engine: EngineHarness, database_url: str, *, is_cancelled: bool
+) -> None:
+    job = await engine.submit(load(CLEANED))
+    make = await claim_one(engine, "make")
+    with connect(database_url, None) as admin:
+        admin.execute("""update app.workflows set definition = jsonb_set(definition, '{nodes}', '[7]')""")
+    if is_cancelled:
+        assert await engine.store.cancel(job.job_id, "enough") == (JobState.CANCELLED, True)
+        return
+    _, rights = await engine.end([make])
+    await engine.advance(rights)
+    assert (await engine.reads.find(job.job_id)).state is JobState.FAILED
+
+
+async def test_o1_cleanup_that_waits_for_tasks_to_stop_is_not_late(
+    engine: EngineHarness, database_url: str, clock: Clock
+) -> None:
+    """A handler that can't be killed delays it, and that is no fault of the orchestrators."""
+    lasting = await engine.store.open_session(SessionKind.WORKER, ["default"], 1, timedelta(days=1))
+    job = await engine.submit(load(CLEANED))
+    (make,) = await engine.claim(session=lasting)
+    await engine.store.cancel(job.job_id, "enough")
+    await engine.let_pass(clock, timedelta(minutes=10))
+    assert await engine.take_free() == 0
+    vitals = PostgresVitals(database_url, name="test vitals")
+    await vitals.open()
+    try:
+        assert (await vitals.read_vitals()).oldest_right_seconds is None
+        assert (await vitals.gauges()).oldest_right_seconds == 0
+        assert [found for found in audit(database_url) if found.check == "e6_late_rights"] == []
+        await engine.end([make], session=lasting)
+        assert (await vitals.read_vitals()).untaken_rights == 1
+    finally:
+        await vitals.close()
 
 
 async def test_e10_a_cleanup_that_cannot_be_planned_fails_and_the_job_ends(engine: EngineHarness) -> None:

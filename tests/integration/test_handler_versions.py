@@ -32,7 +32,7 @@ def jobs(claims: Sequence[Claim]) -> list[str]:
 
 
 @pytest.mark.parametrize("fits", ["2", "2.0", "2.13.1", "2rc1"])
-@pytest.mark.parametrize("lacks", ["0", "1.2", "20.1", "3"])
+@pytest.mark.parametrize("lacks", ["0", "1.2", "20.1", "3", "20241119103000"])
 async def test_a_task_goes_to_a_worker_with_the_major_version_only(
     engine: EngineHarness, fits: str, lacks: str
 ) -> None:
@@ -53,7 +53,7 @@ async def test_a_worker_that_does_not_say_what_it_has_gets_nothing_that_asks(eng
 
 async def test_what_no_live_worker_can_run_says_so(engine: EngineHarness, database_url: str) -> None:
     made = await engine.submit(versioned())
-    old = await worker(engine, "1.9")
+    old, dated = await worker(engine, "1.9"), await worker(engine, "20241119103000")
     assert (await engine.reads.job(made.job_id)).waiting_for == (
         "node work: no worker has version 2 of the handler do",
     )
@@ -62,7 +62,7 @@ async def test_what_no_live_worker_can_run_says_so(engine: EngineHarness, databa
     new = await worker(engine, "2.0")
     assert (await engine.reads.job(made.job_id)).waiting_for == ()
     assert await missing(database_url) == {}
-    for session in (old, new):
+    for session in (old, dated, new):
         await engine.store.end_session(session, "stopped")
     assert (await engine.reads.job(made.job_id)).waiting_for == ("node work: no worker has the handler do",)
 

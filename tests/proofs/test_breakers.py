@@ -2,6 +2,7 @@
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import timedelta
 
 import pytest
@@ -39,25 +40,28 @@ async def test_e22_one_task_probes_however_many_workers_ask(database_url: str) -
     def work() -> list[int]:
         """How many tasks each round gave."""
         taken = []
-        with Meter(database_url) as meter:
-            for number in range(ROUNDS):
-                start.wait()
-                tasks = meter.claim(10)
-                taken.append(len(tasks))
-                start.wait()
-                meter.report(tasks, "handed_back" if number % 2 else "retry")
+        try:
+            with Meter(database_url) as meter:
+                for number in range(ROUNDS):
+                    start.wait()
+                    tasks = meter.claim(10)
+                    taken.append(len(tasks))
+                    start.wait()
+                    meter.report(tasks, "handed_back" if number % 2 else "retry")
+        except BaseException:
+            start.abort()  # else the others wait for it
+            raise
         return taken
 
     with connect(database_url, None) as admin, ThreadPoolExecutor(WORKERS) as pool:
         working = [pool.submit(work) for _ in range(WORKERS)]
-        try:
+        with suppress(threading.BrokenBarrierError):  # a worker raised something
             for _ in range(ROUNDS):
                 admin.execute(OVER)
                 start.wait()
                 start.wait()
-        except BaseException:
-            start.abort()
-            raise
+        faults = [fault for one in working if (fault := one.exception())]
+        assert [fault for fault in faults if not isinstance(fault, threading.BrokenBarrierError)] == []
         probes = [sum(taken) for taken in zip(*(one.result() for one in working), strict=True)]
     assert max(probes) == 1
     assert sum(probes) > ROUNDS / 2

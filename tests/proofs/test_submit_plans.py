@@ -49,7 +49,7 @@ class Submitter:
     def __init__(self, connection: Connection[TupleRow]) -> None:
         self._connection = connection
         row = connection.execute(
-            call_text("open_session").encode(), ("api", "host", 1, "member", [], 0, "1 hour", [], None, None, None)
+            "select app.open_session('api', 'host', 1, 'member', '{}', 0, interval '1 hour', '{}')"
         ).fetchone()
         self._session = row and row[0]
         self._made = 0

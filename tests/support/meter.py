@@ -31,9 +31,10 @@ class Meter:
         self._plans: list[dict[str, Any]] = []
         self._tokens: dict[tuple[Any, ...], int] = {}
         self.connection.add_notice_handler(self._hear)
-        self.session = self.value(
-            "open_session", "worker", "host", 1, "member", ["default"], 1, "1 hour", [], None, None, None
-        )
+        row = self.connection.execute(
+            "select app.open_session('worker', 'host', 1, 'member', '{default}', 1, interval '1 hour', '{}')"
+        ).fetchone()
+        self.session = row and row[0]
 
     def __enter__(self) -> "Meter":
         return self

@@ -193,12 +193,14 @@ select j.job_id,
         or (not l.closed and (l.running <> c.claims + c.children or l.remaining = 0 or l.failed > l.tolerated)))
 
 -- name: e6_late_rights
--- E6: a right that nobody holds is taken soon while a sweeper is at work, which only an orchestrator does.
+-- E6: a right that nobody holds is taken soon while a sweeper is at work, which only an orchestrator does; but cleanup
+-- begins when all else of the job has stopped.
 select j.job_id, concat('right ', r.id, ' of node ', r.node, ' has been free since ',
                         coalesce(r.taken_until, r.made_at)) as what
   from app.rights r
   join app.jobs j on j.id = r.job
  where coalesce(r.taken_until, r.made_at) < app.now() - %(grace)s::interval
+   and (r.purpose <> 'start' or not app.is_stopping(r.job))
    and app.has_swept(%(grace)s::interval)
 
 -- name: e6_rights

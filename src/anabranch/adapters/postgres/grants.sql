@@ -43,8 +43,8 @@ begin
     for _routine in
         select p.oid::regprocedure as name, p.provolatile <> 'v' as reads, p.proname = any('{
                    act_on_publications, add_callbacks, add_event, announce, announce_job, announce_release, answer_reports,
-                   audit_change, count_endings, create_layer_table, drop_layer_table, end_wait, end_waits, expire_sessions,
-                   declare_breakers, find_limit_room, find_room, fold_running, follow_breakers, follow_job, free_broken,
+                   audit_change, begin_cleanup, count_endings, create_layer_table, drop_layer_table, end_wait, end_waits,
+                   expire_sessions, declare_breakers, find_limit_room, find_room, fold_running, follow_breakers, follow_job, free_broken,
                    free_held, free_probes, hold_broken, hold_look, is_full, job_moved, keep_answer, keep_lane, keep_same,
                    let_go, lock_catalog, lock_collection, lock_deliveries, lock_key, lock_lane, lock_objects, lock_running,
                    make_right, measure, measure_endings, measure_node, next_place, note_kept, open_lane, open_wait,

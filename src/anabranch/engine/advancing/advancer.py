@@ -43,7 +43,7 @@ from anabranch.engine.model import (
 from anabranch.engine.ports import Applied, JobStore, Refused, SessionGone, TakenRight
 from anabranch.engine.sessions.doorbell import Doorbell
 from anabranch.engine.task_parameters import Definitions
-from anabranch.errors import AnabranchError, NotFound, Unavailable
+from anabranch.errors import AnabranchError, Unavailable
 from anabranch.storage.large_results import Results
 from anabranch.workflows.definition import Workflow
 
@@ -181,7 +181,9 @@ class Advancer:
             return ()
         try:
             cleanup = (await self._definitions.get(view.workflow_hash)).cleanup
-        except NotFound:
+        except (Unavailable, Refused):
+            raise
+        except Exception:  # noqa: BLE001  # it is what can't be planned (E10)
             cleanup = ()
         runs_cleanup = bool(cleanup) and view.ending is None and view.state is not JobState.PENDING
         open_nodes = (

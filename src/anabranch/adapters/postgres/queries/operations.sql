@@ -61,16 +61,12 @@ select (select coalesce(jsonb_object_agg(o.state, o.jobs), '{}')
                   left join app.sessions s on s.dead_at is null and s.kind = 'worker' and not s.draining
                    and s.beat_at + s.lease > app.now() and named.queue = any(s.queues)
                  where named.queue not like 'plan:%%' group by named.queue) q) as served,
-       (select coalesce(jsonb_agg(jsonb_build_array(b.kind, b.name, b.is_open) order by b.kind, b.name), '[]')
-          from app.breakers b) as breakers,
+       (select coalesce(jsonb_agg(jsonb_build_array(b.kind, b.name, b.is_open)), '[]') from app.list_breakers() b) as breakers,
        (select coalesce(sum(x.slots), 0)::integer from app.sessions x
          where x.dead_at is null and x.kind = 'worker' and x.beat_at + x.lease > app.now()) as slots,
        (select coalesce(jsonb_object_agg(d.name, extract(epoch from app.now() - d.ticked_at)::float), '{}')
           from app.duties d) as duties,
-       (select count(*) from (select from app.rights x where x.session is null limit 1000) r) as untaken_rights,
-       (select coalesce(extract(epoch from app.now() - min(x.made_at))::float, 0)
-          from (select r.made_at from app.rights r where r.session is null
-                 order by coalesce(r.taken_until, r.made_at) limit 1000) x) as oldest_right_seconds,
+       r.untaken_rights, coalesce(r.oldest_right_seconds, 0) as oldest_right_seconds,
        (select to_jsonb(w) from app.measure_deliveries() w) as deliveries,
        pg_catalog.pg_database_size(current_database()) as database_bytes,
        (select coalesce(sum(d.numbackends), 0)::integer from pg_catalog.pg_stat_database d
@@ -87,7 +83,8 @@ select (select coalesce(jsonb_object_agg(o.state, o.jobs), '{}')
        (select coalesce(jsonb_agg(jsonb_build_array(h.kind, h.name, h.detail, h.buckets, h.seconds)
                                   order by h.kind, h.name, h.detail), '[]')
           from (select x.kind, x.name, x.detail, jsonb_object_agg(x.bucket, x.entries) as buckets, sum(x.seconds) as seconds
-                  from app.histograms x group by x.kind, x.name, x.detail) h) as durations;
+                  from app.histograms x group by x.kind, x.name, x.detail) h) as durations
+  from app.measure_rights() r;
 
 -- name: limits
 -- The limits and pauses, by kind and name.
@@ -169,10 +166,7 @@ select (select count(*) from app.sessions where dead_at is null and kind = 'work
                                      where x.id = d.session and e.ended_at > greatest(s.began_at, d.ticked_at)
                                        and app.now() - d.ticked_at > d.every * 3)) as u(span)))), '{}')
           from app.duties d) as duties,
-       (select coalesce(jsonb_agg(jsonb_build_object(
-                   'kind', b.kind, 'name', b.name, 'open_seconds', extract(epoch from app.now() - b.opened_at)::float,
-                   'message', b.error ->> 'message') order by b.kind, b.name), '[]')
-          from app.breakers b where b.is_open) as breakers,
+       (select coalesce(jsonb_agg(to_jsonb(b) - 'is_open'), '[]') from app.list_breakers() b where b.is_open) as breakers,
        r.untaken_rights, r.oldest_right_seconds,
        (select coalesce(jsonb_object_agg(q.queue, q.ready), '{}')
           from (select l.queue, sum(l.ready) as ready
@@ -224,10 +218,7 @@ select (select count(*) from app.sessions where dead_at is null and kind = 'work
        (select d.release from app.deployment d) as release,
        (select coalesce(jsonb_agg(to_jsonb(h)), '[]') from app.horizon_holders() h) as holders,
        c.connections, c.all_connections, current_setting('max_connections')::integer as max_connections
-  from (select count(*) as untaken_rights,
-               extract(epoch from app.now() - min(x.made_at))::float as oldest_right_seconds
-          from (select r.made_at from app.rights r where r.session is null
-                 order by coalesce(r.taken_until, r.made_at) limit 1000) x) r
+  from app.measure_rights() r
  cross join (select sum(d.numbackends) filter (where d.datname = current_database())::integer as connections,
                     sum(d.numbackends)::integer as all_connections
                from pg_catalog.pg_stat_database d) c;

@@ -68,6 +68,7 @@ begin
     while _left > 0 and _ahead > 0 and cardinality(_lanes) < 32 loop
         _lane := app.lock_lane(_turns, _wait and _lanes = '{}' and not _limited, _passed, _offers);
         exit when _lane.id is null;
+        exit when _lanes <> '{}' and _bytes - _lane.shared_bytes < _lane.task_bytes;  -- before room for a probe is noted
         if _limited then
             _room := app.find_room(_lane);
             if _room = 0 then
@@ -78,7 +79,6 @@ begin
             end if;
         end if;
         _bytes := _bytes - _lane.shared_bytes;
-        exit when _lanes <> '{}' and _bytes < _lane.task_bytes;
         _share := (_fast ->> _lane.handler)::float;
         _new := least(coalesce(ceil(_ahead * _share), _left), _lane.max_running - _lane.running, _room,
                       case when _lane.task_bytes > 0 then greatest(_bytes / _lane.task_bytes, 1) end);

@@ -1,5 +1,5 @@
 -- Take one task, where a claim of many failed. A lane from which none can be taken is held back until the next sweep lets
--- it go, so that one bad row hurts only itself (E10); one for which a limit leaves no room is passed over, as by app.claim.
+-- it go, so that one bad row hurts only itself (E10); one for which a limit or breaker leaves no room is passed over, as by app.claim.
 -- Returns as app.claim does.
 create function app.claim_apart(_session bigint, _queues text[]) returns jsonb language plpgsql as $$
 declare
@@ -18,7 +18,7 @@ begin
         if _lane.id is null then
             return null;
         end if;
-        if _limited and app.find_limit_room(_lane) = 0 then
+        if _limited and (app.find_limit_room(_lane) = 0 or app.is_broken(_lane.queue, _lane.handler)) then
             _passed := _passed || _lane.id;
             continue;
         end if;

@@ -6,7 +6,7 @@ begin
         return '{}';
     end if;
     return array(
-        select v.key || '@' || substring(v.value from '^[0-9]+')::integer
+        select v.key || '@' || substring(v.value from '^[0-9]+')::numeric
           from app.session_versions s cross join lateral jsonb_each_text(s.versions) v where s.session = _session);
 end;
 $$;

@@ -4,6 +4,6 @@ begin
     return exists (
         select from app.sessions s join app.session_versions v on v.session = s.id
          where s.kind = 'worker' and s.dead_at is null
-           and substring(v.versions ->> _handler from '^[0-9]+')::integer = _version);
+           and substring(v.versions ->> _handler from '^[0-9]+')::numeric = _version);
 end;
 $$;

@@ -1,14 +1,17 @@
 -- Hold lanes back that a limit pauses, and let those go for which there is room again, in lanes whose tasks may wait for
 -- a worker only so long, whether or not a worker asks: their time counts while they can be taken (E8). Claims do the
--- same where they come by. The same for breakers that are open. Last, what changed for each limit is summed up, whether or not it is claimed from. Returns how
--- many lanes were held back.
+-- same where they come by. The same for breakers: while nothing may begin all wait, and once one task may try, some
+-- lanes can be taken whose tasks may wait only so long, so that these end where no worker is left (E1). Last, what changed for
+-- each limit is summed up, whether or not it is claimed from. Returns how many lanes were held back.
 create function app.follow_limits() returns integer language plpgsql as $$
 declare
     _lane app.lanes;
     _held integer := 0;
 begin
     perform app.assert_read_committed();
-    perform app.hold_broken(b.kind, b.name) from app.breakers b where b.is_open;
+    perform app.hold_broken(b.kind, b.name) from app.breakers b
+      where b.is_open and (b.open_until > app.now() or b.probe_at + b.open_for > app.now());
+    perform app.free_probes(null);
     if not exists (select from app.limits) then
         return 0;
     end if;

@@ -1,5 +1,6 @@
 -- Fail tasks of these lanes whose total time passed while they waited for their next attempt (E8): the sweeper takes them
--- into its own hand, as the attempt they had, and ends them; but not while a breaker keeps them waiting. Returns how many.
+-- into its own hand, as the attempt they had, and ends them; but not while a breaker keeps them waiting, nor before its time
+-- is added to theirs (app.let_go). Returns how many.
 create function app.end_expired(
     _session bigint, _batch integer, _from bigint default 0, _to bigint default 9223372036854775807
 ) returns integer language plpgsql
@@ -13,10 +14,11 @@ begin
     lock table app.claims in row exclusive mode;
     for _lane in
         select l.* from app.lanes l
-         where not l.closed and not app.is_broken(l.queue, l.handler) and l.id = any(array(
+         where not l.closed and coalesce(l.held, '') not like 'breaker %' and not app.is_broken(l.queue, l.handler) and l.id = any(array(
             select d.lane from app.due d
-             cross join lateral (select from app.lanes x where x.id = d.lane and not x.closed
-                                                                   and not app.is_broken(x.queue, x.handler) limit 1) l
+             cross join lateral (select from app.lanes x
+                                  where x.id = d.lane and not x.closed and coalesce(x.held, '') not like 'breaker %'
+                                    and not app.is_broken(x.queue, x.handler) limit 1) l
              where d.expires_at < app.now() and d.lane between _from and _to order by d.expires_at limit _batch))
          order by l.id for update
     loop
