@@ -30,9 +30,14 @@ from anabranch.embedded.cluster import Cluster
 from anabranch.embedded.home import Home
 from anabranch.engine.model import Answer, JobState, SessionKind
 from anabranch.engine.ports import Holdings
+from anabranch.enums import Scope
 from anabranch.errors import AnabranchError, Conflict, InputError, Unavailable
+from anabranch.platform.action_by import ActionBy
+from anabranch.platform.schedules.schedules import ScheduleChange, Schedules
 from anabranch.settings import Settings
 from anabranch.storage.locations import StorageLocations
+from anabranch.workflows.stages import Declaration
+from anabranch.workflows.yaml.load import load_yaml
 from tests.support.engine import EngineHarness, fan_out, open_harness
 from tests.support.objects import Cloud
 
@@ -420,6 +425,33 @@ def test_published_files_that_others_may_replace_are_shown_after_a_restore(
     shown: dict[Any, Any] = dict(rows(empty_database_url, "select key, version from app.published_files"))  # type: ignore[arg-type]  # pairs
     now = {key: open_tiers(new).stat(f"bronze://{key}").tag for key in shown}
     assert {key: shown[key] == now[key] for key in shown} == {"same.tif": True, "replaced.tif": False}
+
+
+async def test_what_a_schedule_saw_is_no_new_version_after_a_restore(
+    engine: EngineHarness, database_url: str, empty_database_url: str, tmp_path: Path
+) -> None:
+    """A job of a version that was replaced before is no job of the one that is restored."""
+    declared = Declaration(load_yaml("workflow_id: w\nnodes: {work: {handler: do}}", "w.yaml").require())
+    owned = Schedules(engine.store.schedules(), lambda _: declared, lambda: engine.session, lambda _: None)
+    wanted = ScheduleChange(workflow="w", watch="silver://incoming")
+    await owned.add("default", "sensor", wanted, ActionBy("*", "test", None, "correlation", Scope.ADMIN))
+    old, new = at(tmp_path / "old", database_url), at(tmp_path / "new", empty_database_url)
+    await engine.store.watches().begin_look(engine.session, [], timedelta(minutes=1))
+    for name in ("done", "replaced", "waits"):
+        put(old, f"silver://incoming/{name}", name.encode())
+        tag = open_tiers(old).stat(f"silver://incoming/{name}").tag
+        done = {"done": f"'{tag}'", "replaced": "'earlier'"}.get(name, "null")
+        seen = f"select id, 'silver://incoming/{name}', '{tag}', 1, now(), now(), {done} from app.schedules"
+        rows(database_url, f"insert into app.watched_objects {seen}")
+    write_backup(old, database_url, tmp_path / "backup")
+    restore_backup(new, tmp_path / "backup")
+    known = rows(empty_database_url, "select address, version, done from app.watched_objects order by 1")
+    tags = [open_tiers(new).stat(str(address)).tag for address, _, _ in known]
+    assert [(version, done) for _, version, done in known] == [
+        (tags[0], tags[0]),
+        (tags[1], "earlier"),
+        (tags[2], None),
+    ]
 
 
 def _publish(url: str, key: str, version: str) -> None:

@@ -20,6 +20,7 @@ from anabranch.engine.model import SessionKind
 from anabranch.engine.ports import Refused
 from anabranch.engine.sessions.doorbell import Doorbell
 from anabranch.engine.submitting.watching import listing, watcher
+from anabranch.engine.submitting.watching.ports import Look
 from anabranch.engine.submitting.watching.watcher import KEEP_GONE, SILENCE, Watcher
 from anabranch.engine.task_parameters import Definitions
 from anabranch.enums import Scope
@@ -322,6 +323,24 @@ async def test_a_look_that_does_not_get_on_is_given_up(watch: Watch) -> None:
     assert look is not None
     watch.clock.advance(SILENCE + SECOND)
     assert await (await watch.watcher()).look() == 1
+
+
+async def test_e22_a_platform_with_many_schedules_does_not_keep_the_others_from_their_looks(watch: Watch) -> None:
+    """Those of one with fewer looks begin first, though they are due later."""
+    watch.ask(PLATFORM)
+    for number in range(3):
+        wanted = ScheduleChange("ingest", inputs=GIVEN, watch="silver://incoming/acme")
+        await watch.owned.add("acme", f"many-{number}", wanted, BY)
+    await watch.add()
+    watches, begun = watch.engine.store.watches(), list[Look]()
+    due = "app.now() - case platform when 'acme' then 5 else 1 end * interval '1 second'"
+    watch.ask(
+        "insert into app.watches (schedule, watched, since, turned_at, next_at)"
+        f" select id, '{{}}', app.now(), app.now(), {due} from app.schedules"
+    )
+    while look := await watches.begin_look(watch.engine.session, [one.id for one in begun], SILENCE):
+        begun.append(look)
+    assert [look.platform for look in begun] == ["acme", "default", "acme", "acme"]
 
 
 async def test_an_object_whose_job_is_refused_fails_alone_and_gets_its_job_when_it_changes(watch: Watch) -> None:

@@ -195,11 +195,13 @@ def _major(connection: Connection[TupleRow]) -> int:
 
 
 def _follow_versions(connection: Connection[TupleRow], storage: Storage, archive: Archive) -> None:
-    """Files that others may replace are shown in one version, by its tag: give them those of the restored objects."""
-    shown = find_file_versions(connection)
+    """Published files are shown, and watched objects have their jobs, in one version: give it the tag of what was
+    restored.
+    """
+    versions = find_file_versions(connection)
     for copied in archive.objects():
         known = FileVersion(copied.area, copied.key, copied.tag)
-        if known in shown:
+        if known in versions:
             move_file_version(connection, known, storage.areas[copied.area].stat(copied.key).tag)
 
 

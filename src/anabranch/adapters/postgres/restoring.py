@@ -46,12 +46,26 @@ COUNT_TRANSACTIONS = """
            current_setting('max_locks_per_transaction')::int
 """
 SPARE_LOCKS = 500  # of the restore's other statements, and of those who read meanwhile
-FIND_VERSIONS = "select tier, key, version from app.published_files where version is not null"
-MOVE_VERSION = "update app.published_files set version = %s where tier = %s and key = %s and version = %s"
+FIND_VERSIONS = """
+    select tier, key, version from app.published_files where version is not null
+     union
+    select split_part(k.address, '://', 1), split_part(k.address, '://', 2), v.version
+      from app.watched_objects k cross join lateral (values (k.version), (k.done)) v(version)
+     where v.version is not null
+"""
+MOVE_VERSION = """
+    with published as (
+        update app.published_files set version = %(to)s where tier = %(tier)s and key = %(key)s and version = %(tag)s)
+    update app.watched_objects k
+       set version = case k.version when %(tag)s then %(to)s else k.version end,
+           done = case k.done when %(tag)s then %(to)s else k.done end
+     where k.schedule = any(array(select w.schedule from app.watches w)) and k.address = %(tier)s || '://' || %(key)s
+       and %(tag)s in (k.version, k.done)
+"""
 
 
 class FileVersion(NamedTuple):
-    """A published file that others may replace, and the version in which it is shown: the tag of its object."""
+    """An object that others may replace, and a version that was published or seen by a schedule: its tag then."""
 
     tier: str
     key: str
@@ -97,10 +111,10 @@ def identify_database(connection: Connection[TupleRow]) -> list[str]:
 
 
 def find_file_versions(connection: Connection[TupleRow]) -> set[FileVersion]:
-    """The published files that others may replace."""
+    """The objects that others may replace, in the versions that the database knows."""
     return {FileVersion(*row) for row in connection.execute(FIND_VERSIONS)}
 
 
-def move_file_version(connection: Connection[TupleRow], shown: FileVersion, tag: str) -> None:
-    """Show a file in the version with this tag."""
-    connection.execute(MOVE_VERSION, [tag, *shown])
+def move_file_version(connection: Connection[TupleRow], known: FileVersion, tag: str) -> None:
+    """Know a version by another tag."""
+    connection.execute(MOVE_VERSION, {"to": tag, **known._asdict()})

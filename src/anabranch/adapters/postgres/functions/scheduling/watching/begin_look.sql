@@ -1,5 +1,6 @@
 -- Begin the look of a schedule at what it watches whose next one is due, and that no live process looks at; _busy: those that
--- this process does. A look that did not get on for so long (_silence) is given up, and its process can note nothing more. After
+-- this process does. Of several, one of the platform at whose folders the fewest looks go on, however many it has. A look that did
+-- not get on for so long (_silence) is given up, and its process can note nothing more. After
 -- another folder or pattern was set, all that was seen counts as gone until it is found again. Returns what is watched and what
 -- jobs are made of, or no row. now: the time that decides.
 create function app.begin_look(_session bigint, _busy bigint[], _silence interval)
@@ -20,13 +21,15 @@ begin
     on conflict do nothing;
     select w.* into _w
       from app.watches w join app.schedules s on s.id = w.schedule
+      left join (select p.platform, count(*) as looks from app.watches o join app.schedules p on p.id = o.schedule
+                  where o.session is not null group by 1) going_on on going_on.platform = s.platform
      where s.watch is not null and s.paused_at is null and not s.retired and s.trouble is null
        -- A time that is further ahead than it can be set is of a clock that was ahead.
        and (w.next_at <= app.now() or w.next_at > app.now() + make_interval(secs => (s.watch ->> 'poll_seconds')::float))
        and w.schedule <> all(_busy)
        and (w.session is null or w.session = _session or w.turned_at not between app.now() - _silence and app.now()
             or not exists (select from app.sessions x where x.id = w.session and x.dead_at is null))
-     order by w.next_at limit 1 for no key update of w skip locked;
+     order by coalesce(going_on.looks, 0), w.next_at limit 1 for no key update of w skip locked;
     if not found then
         return;
     end if;
