@@ -165,6 +165,26 @@ async def test_o6_an_error_is_a_page_with_its_code_and_what_to_do(api: httpx.Asy
         assert answer.headers["content-type"].startswith("text/html")
 
 
+async def test_an_address_that_is_none_is_a_page_for_browsers_alone(api: httpx.AsyncClient, database_url: str) -> None:
+    key = await bear(database_url)
+    path = "/jobs/0123/<script>alert('x')</script>"
+    page = await api.get(path, headers={**key, "Accept": "text/html,*/*;q=0.8"})
+    assert page.status_code == 404
+    assert page.headers["content-type"].startswith("text/html")
+    assert "Accept" in page.headers["vary"]
+    assert "request.route" in page.text
+    assert "To the overview" in page.text
+    assert "<script>alert" not in page.text
+    assert (await api.get(path, headers=key)).json()["code"] == "request.route"
+
+
+async def test_s2_a_response_that_is_no_page_runs_and_frames_nothing(api: httpx.AsyncClient, database_url: str) -> None:
+    key = await bear(database_url)
+    for path in ("/api/jobs", "/api/jobs/0123", "/nothing", "/admin", "/errors/auth.missing", "/api/jobs?x=anb_"):
+        policy = (await api.get(path, headers=key)).headers["content-security-policy"]
+        assert {"default-src 'none'", "frame-ancestors 'none'"} <= set(policy.split("; ")), path
+
+
 async def test_a_form_that_is_not_filled_in_asks_for_everything(api: httpx.AsyncClient, database_url: str) -> None:
     key = await bear(database_url)
     job = await submit(api, key, n=2)

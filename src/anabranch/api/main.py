@@ -27,6 +27,7 @@ from anabranch.api.pages import schedules as schedule_pages
 from anabranch.api.pages import webhooks as webhook_pages
 from anabranch.api.pages import workers as worker_pages
 from anabranch.api.pages import workflows as workflow_pages
+from anabranch.api.pages.rendering import show_missing
 from anabranch.api.platform import orders, platforms, previews, releases
 from anabranch.api.request_traces import RequestTraces
 from anabranch.api.routes import (
@@ -194,6 +195,7 @@ def create_app(
     app.add_middleware(PublicAddress, settings=settings)
     app.add_middleware(RequestMetrics, requests=app.state.requests)
     add_handlers(app)
+    app.add_exception_handler(404, show_missing)
     return app
 
 

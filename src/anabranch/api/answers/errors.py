@@ -30,8 +30,10 @@ __all__ = [
     "Problem",
     "TooManyRequests",
     "add_handlers",
+    "answer_framework",
     "describe",
     "find_invalid",
+    "find_missing",
     "for_anonymous",
     "list_mistakes",
     "respond",
@@ -158,7 +160,7 @@ def add_handlers(app: FastAPI) -> None:
     """Turn every error of a route or the framework into a problem document."""
     app.add_exception_handler(AnabranchError, _answer)
     app.add_exception_handler(RequestValidationError, _answer_validation)
-    app.add_exception_handler(HTTPException, _answer_framework)
+    app.add_exception_handler(HTTPException, answer_framework)
 
 
 async def _answer(request: Request, error: Exception) -> Response:
@@ -205,7 +207,8 @@ def _detail_of(mistake: Mapping[str, Any], known: Sequence[str]) -> str:  # as p
     return f"there is no such name. {hint}"
 
 
-async def _answer_framework(request: Request, error: Exception) -> Response:
+async def answer_framework(request: Request, error: Exception) -> Response:
+    """The response for what the framework refuses: a path or a method that is not there, a body that can't be read."""
     if not isinstance(error, HTTPException):
         raise error
     if error.status_code != 405:
@@ -228,8 +231,13 @@ def _methods(request: Request) -> list[str]:
 
 def _framework_error(request: Request, error: HTTPException) -> AnabranchError:
     if error.status_code == 404:
-        return NotFound("request.route", f"there is no {request.url.path}", remedy=SEE_OPENAPI)
+        return find_missing(request)
     return InputError("request.invalid", str(error.detail), remedy=SEE_OPENAPI)
+
+
+def find_missing(request: Request) -> NotFound:
+    """That there is nothing at the path of a request."""
+    return NotFound("request.route", f"there is no {request.url.path}", remedy=SEE_OPENAPI)
 
 
 def for_anonymous(error: AnabranchError) -> AnabranchError:

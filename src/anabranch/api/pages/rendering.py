@@ -15,7 +15,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.responses import HTMLResponse
 
 from anabranch.access import ANONYMOUS, NotAuthenticated, Principal, Scope
-from anabranch.api.answers.errors import describe, find_invalid, for_anonymous, respond
+from anabranch.api.answers.errors import answer_framework, describe, find_invalid, find_missing, for_anonymous, respond
 from anabranch.api.deps import needs
 from anabranch.api.pages.navigation import PLACES
 from anabranch.api.pages.words import FILTERS, GLOBALS, link
@@ -24,7 +24,7 @@ from anabranch.codes import status_of
 from anabranch.errors import AnabranchError
 from anabranch.public_url import read_origin_of
 
-__all__ = ["FOLDER", "CurrentPage", "Page", "find_policy", "page_router"]
+__all__ = ["FOLDER", "CurrentPage", "Page", "find_policy", "page_router", "show_missing"]
 
 log = structlog.get_logger()
 FOLDER = Path(__file__).parents[2] / "ui"
@@ -124,6 +124,15 @@ def page_router(*, open_to_all: bool = False, scope: Scope = Scope.READ) -> APIR
     if open_to_all:
         return APIRouter(include_in_schema=False)
     return APIRouter(include_in_schema=False, route_class=PageRoute, dependencies=[needs(scope)])
+
+
+async def show_missing(request: Request, error: Exception) -> Response:
+    """That an address is none: a page for browsers, whose reader needs a way back, else a problem document."""
+    if request.method != "GET" or "text/html" not in request.headers.get("accept", ""):
+        return await answer_framework(request, error)
+    response = Page(request).render_error(find_missing(request))
+    response.headers.append("Vary", "Accept")
+    return response
 
 
 def find_policy(request: Request) -> str:

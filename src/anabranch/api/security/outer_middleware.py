@@ -39,6 +39,7 @@ PUBLIC_PATHS = ("/stac", "/raster", "/features", "/files")
 SEARCH_PATH = "/stac/search"
 ASK_FOR_LESS = "Ask for less, or try again."
 NONE_NEEDED = "Send a valid key as `Authorization: Bearer anb_…`, or send none: this API needs no key on this address."
+INERT = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"  # of what is no page
 MAX_LINGER_BYTES = 16_000_000
 LINGER_SECONDS = 2.0
 MAX_SHORT_BODY_BYTES = 2_000_000
@@ -213,6 +214,7 @@ def _mark(start: Message, correlation_id: str) -> None:
     headers[CORRELATION_HEADER] = correlation_id
     headers.setdefault("X-Content-Type-Options", "nosniff")
     headers.setdefault("Cache-Control", "no-store")
+    headers.setdefault("Content-Security-Policy", INERT)
     headers.add_vary_header("Authorization")  # a response cached for one key is not for another
 
 
