@@ -229,7 +229,7 @@ class Settings(BaseSettings):
     basemap: str | None = Field(
         None,
         description="The base map of the page `/data` in place of Natural Earth: the URL of a MapLibre style, or of "
-        "raster tiles with `{z}`, `{x}` and `{y}`. Browsers may fetch from its origin too, and from no other.",
+        "tiles with `{z}`, `{x}` and `{y}`. Browsers may fetch from its origin too, and from no other.",
     )
     basemap_credit: str | None = Field(None, description="Whom the base map is by, as the map shows it.")
     max_connections: int = Field(800, ge=1, description="Maximum number of connections of one API process.")

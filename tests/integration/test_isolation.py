@@ -392,7 +392,8 @@ def _check_public(client: httpx.Client, ddh: Ids) -> None:
     for path in (file_of("hills"), "/files/current/scenes/hills/hills.tif", "/features/collections/cities/items"):
         assert client.get(path, follow_redirects=True).is_success, path
     for call in WALKED:
-        if call[1].startswith("/raster") and not re.search("statistics|/previews/", call[1]):
+        if call[1].startswith("/raster") and not re.search("statistics|/previews/|/publications/", call[1]):
             wait_until(partial(_is_found, client, call, ddh), f"{call}")  # likewise, for five seconds
+    assert client.get("/raster/collections/scenes/items/hills/publications/1/info").status_code == 404  # for keys alone
     assert client.get(file_of("photo")).status_code == 404
     assert client.get("/raster/collections/scenes/items/photo/info").status_code == 404

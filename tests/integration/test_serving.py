@@ -914,7 +914,7 @@ def test_the_page_is_whole_and_asks_nobody_else(api: httpx.Client) -> None:
         *("pages.js", "pages.css", "key.js", "calls.js", "live.js", "vendor/htmx.min.js", "icon.svg"),
         *(
             f"map/{name}"
-            for name in ("page.js", "map.css", "map.js", "items.js", "facts.js", "tiles.js", "land.geojson")
+            for name in ("page.js", "map.css", "view.js", "catalog.js", "facts.js", "layers/drawing.js", "land.geojson")
         ),
     ):
         answer = api.get(f"/ui/{part}")

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.postgres
 
 WIDTH = 10_000
 # A hundred tasks with an item each take about 400 pages; plans of many short branches handle each row a few times.
-MOST_BUFFERS, MOST_ROWS = 1_000, 3_000
+MOST_BUFFERS, MOST_ROWS = 1_200, 3_000
 STATES = ("ready", "running", "due", "completed", "failed", "cancelled")
 
 

@@ -340,7 +340,7 @@ BEGINNINGS = "A reference begins with inputs, nodes, item, index or job; text ne
         ("nodes.a.b[0]", 0, "of a node only its output can be used", "Write nodes.a.output.b[0]."),
         ("nodes.a.outputs.b", 0, "of a node only its output can be used", "Write nodes.a.output.b."),
         ("index.x", 0, "index is a number and has no parts", ""),
-        ("job.state", 0, "of a job only its id and the times of its tick can be used", "Write job.id."),
+        ("job.state", 0, "of a job only its id, its ending and the times of its tick can be used", "Write job.id."),
         ("item.0", 5, "expected a name after the dot, found '0'", "Write [0]."),
         ("item.", 5, "expected a name after the dot, found the end", ""),
         ("item[k]", 5, "expected a whole number or a quoted key, found 'k'", "Quote a key."),
