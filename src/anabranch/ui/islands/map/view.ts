@@ -50,8 +50,7 @@ export class MapView {
       this.map.addControl(new ScaleControl(), "bottom-left");
     }
     this.map.getCanvas().setAttribute("aria-label", "Map: arrows move it, + and - zoom");
-    // With its style, which takes sources at once: `load` comes after the whole base map, which may be slow or never come.
-    this.ready = new Promise((done) => void this.map.once("style.load", () => done()));
+    this.ready = new Promise((done) => void this.map.once("load", () => done()));
     this.map.on("error", (event) => this.report(event as unknown as { sourceId?: string; error: Error & { status?: number } }));
     this.map.on("sourcedata", (event) => this.noteLoaded(event.sourceId ?? ""));
     dark.addEventListener("change", () => this.recolour());
@@ -66,9 +65,9 @@ export class MapView {
     return [found.getWest(), found.getSouth(), found.getEast(), found.getNorth()];
   }
 
-  // Be there at once, also before anything is seen.
-  place(box: Box, maxZoom = 12): void {
-    this.map.fitBounds(boundsOf(box), { padding: 40, maxZoom, animate: false });
+  // Where the page begins, before anything is seen.
+  place(box: Box): void {
+    this.map.fitBounds(boundsOf(box), { padding: 40, maxZoom: 12, animate: false });
   }
 
   // Go there, beside or above what covers the map.
