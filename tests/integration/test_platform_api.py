@@ -124,12 +124,13 @@ def test_ts9_orders_in_a_partners_own_shape_are_jobs_of_the_day(url: str, partne
 
 def test_e15_the_same_key_is_the_same_answer_to_an_order(partner_of: Callable[..., Partner]) -> None:
     partner, other = partner_of("keyed"), partner_of("keyed-too")
-    with ThreadPoolExecutor(4) as pool:
-        sent = [pool.submit(partner.order, 1, key="k", overwrite=True) for _ in range(4)]
+    # Each may count for the day until it is known to be a repetition.
+    with ThreadPoolExecutor(JOBS_PER_DAY) as pool:
+        sent = [pool.submit(partner.order, 1, key="k", overwrite=True) for _ in range(JOBS_PER_DAY)]
     answers = [one.result() for one in sent]
     assert {answer.status_code for answer in answers} == {202}
     assert len({answer.text for answer in answers}) == 1
-    assert sorted("Idempotency-Replayed" in answer.headers for answer in answers) == [False, True, True, True]
+    assert sum("Idempotency-Replayed" in answer.headers for answer in answers) == JOBS_PER_DAY - 1
     assert (partner.count("revisions"), partner.count("requests")) == (1, 1)
 
     assert read(partner.order(1, key="k", overwrite=True, title="Other")) == (409, "idempotency.conflict")

@@ -214,7 +214,8 @@ def _mark(start: Message, correlation_id: str) -> None:
     headers[CORRELATION_HEADER] = correlation_id
     headers.setdefault("X-Content-Type-Options", "nosniff")
     headers.setdefault("Cache-Control", "no-store")
-    headers.setdefault("Content-Security-Policy", INERT)
+    if start["status"] != 304:  # a browser would put it in place of that of the file which it has kept
+        headers.setdefault("Content-Security-Policy", INERT)
     headers.add_vary_header("Authorization")  # a response cached for one key is not for another
 
 
