@@ -1,4 +1,4 @@
-"""Builds what is told of the time that the parts of a job took."""
+"""Builds the answers about the time that the parts of a job took."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace

@@ -12,6 +12,7 @@ from anabranch.api.deps import CurrentGateway, CurrentReads
 from anabranch.api.pages.rendering import CurrentPage, page_router
 from anabranch.api.pages.words import link
 from anabranch.api.requests.models import JobsQuery
+from anabranch.api.routes.jobs import find_jobs
 from anabranch.enums import JobState
 
 __all__ = ["router"]
@@ -33,15 +34,7 @@ async def show_jobs(
     """The newest jobs, or those before one of them."""
     if query.id and JOB_ID.fullmatch(wanted := query.id.strip().lower()):
         return RedirectResponse(link(f"/jobs/{wanted}"), status_code=303)
-    parent = (await reads.find(query.parent)).id if query.parent else None
-    found = await reads.jobs(
-        limit=query.limit + 1,
-        before=query.before,
-        state=query.status,
-        workflow=query.workflow,
-        parent=parent,
-        labels=query.labels,
-    )
+    found = await find_jobs(query, reads)
     jobs = build_page(found, query.limit, build_summary, lambda job: job.id, "before")
     nodes = await reads.nodes_of([job.id for job in found[: query.limit]])
     return page.render(

@@ -50,7 +50,7 @@ class Page:
         return self.request.headers.get("HX-Request") == "true"
 
     def can(self, scope: str) -> bool:
-        """Whether the caller may do what needs this scope; whoever is unknown may come back with a key."""
+        """Whether the caller may do what needs this scope; an anonymous caller may come back with a key."""
         return self.principal is None or self.principal.scope.includes(Scope(scope))
 
     def wants(self, *parts: str) -> bool:

@@ -31,10 +31,11 @@ from anabranch.canonical import JsonObject
 from anabranch.contract.answer import Page
 from anabranch.contract.jobs import CheckedJob, JobStatus, JobSummary, SubmittedJob, Task
 from anabranch.engine.model import TERMINAL_STATES
+from anabranch.engine.read_models import LabelledJob
 from anabranch.errors import InputError
 from anabranch.serving.etags import has, tag_of
 
-__all__ = ["EXISTING_JOB", "SUBMIT_PROBLEMS", "router"]
+__all__ = ["EXISTING_JOB", "SUBMIT_PROBLEMS", "find_jobs", "router"]
 
 router = APIRouter(prefix="/api/jobs", tags=["jobs"])
 
@@ -119,11 +120,10 @@ async def validate_job(given: JsonBody, caller: CurrentCaller, gateway: CurrentG
     return checked
 
 
-@router.get("", dependencies=[needs(Scope.READ)], responses=problems(*JOB_CODES))
-async def list_jobs(query: Annotated[JobsQuery, Query()], reads: CurrentReads) -> Page[JobSummary]:
-    """Jobs, the newest first."""
+async def find_jobs(query: JobsQuery, reads: CurrentReads) -> list[LabelledJob]:
+    """The jobs of a page, and one more if there is a next one."""
     parent = (await reads.find(query.parent)).id if query.parent else None
-    found = await reads.jobs(
+    return await reads.jobs(
         limit=query.limit + 1,
         before=query.before,
         state=query.status,
@@ -131,6 +131,12 @@ async def list_jobs(query: Annotated[JobsQuery, Query()], reads: CurrentReads) -
         parent=parent,
         labels=query.labels,
     )
+
+
+@router.get("", dependencies=[needs(Scope.READ)], responses=problems(*JOB_CODES))
+async def list_jobs(query: Annotated[JobsQuery, Query()], reads: CurrentReads) -> Page[JobSummary]:
+    """Jobs, the newest first."""
+    found = await find_jobs(query, reads)
     return build_page(found, query.limit, build_summary, lambda job: job.id, "before")
 
 

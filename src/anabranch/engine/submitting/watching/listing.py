@@ -37,7 +37,7 @@ class Listing:
         # What jobs wrote is left out: the job of an output would make the next one.
         delivered = [stat for stat in named if not find_writer(Address(self._look.folder.tier, stat.key))]
         if (at := _find_disorder([self._last, *(stat.key for stat in listed)])) is not None:
-            message = f"the store lists {at[:200]!r} out of the order of its keys: what is missing can't be told"
+            message = f"the store lists {at[:200]!r} out of the order of its keys: what is missing is not known"
             raise AnabranchError("storage.order", message)
         fitting = [stat for stat in delivered if matches(self._look.pattern, stat.key.rpartition("/")[2])]
         found = list(map(self._describe, self._access.select(self._look.folder.tier, fitting)))
