@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
 
 from anabranch.webhook_signature import make_secret, sign
 from tests.support.browser import DESKTOP, PHONE, find_barriers, open_context, visit
@@ -174,6 +175,35 @@ def test_a_raster_is_approved_after_a_look(page: Page, api: httpx.Client, files:
     confirm(page, "Approve", "it is sharp")
     page.wait_for_url(f"**/jobs/{job}")
     expect(page.locator("h1")).to_contain_text("Completed", timeout=ENDED)
+
+
+def test_a_draft_is_drawn_without_the_base_map(page: Page, api: httpx.Client, tmp_path: Path) -> None:
+    """The map is at the data and asks for its tiles at once, however long the base map takes."""
+    corners = [[8, 47], [8.2, 47], [8.2, 47.1], [8, 47.1], [8, 47]]
+    feature = {
+        "type": "Feature",
+        "properties": {"name": "a"},
+        "geometry": {"type": "Polygon", "coordinates": [corners]},
+    }
+    file = tmp_path / f"{'long' * 20}.geojson"
+    file.write_text(json.dumps({"type": "FeatureCollection", "features": [feature]}))
+    job = submit(page, api, file, approval=True)
+    expect(page.locator("h1")).to_contain_text("Waiting", timeout=ENDED)
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route("**/ui/map/*.geojson", hold)
+    with page.expect_request("**/preview/*/tiles/*/*/*", timeout=ENDED) as asked:
+        page.goto(f"{root_of(api)}/approvals/jobs/{job}")
+    zoom, x, _ = map(int, asked.value.url.split("/")[-3:])
+    assert zoom >= 8  # that of the data, not of the world
+    assert -1 <= x - int((8.1 + 180) / 360 * 2**zoom) <= 1
+    expect(page.locator("draft-map p[role=status]")).to_have_text("", timeout=ENDED)
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    for route in held:
+        route.continue_()
 
 
 def test_an_order_is_rejected_with_a_reason(page: Page, api: httpx.Client, files: Path) -> None:

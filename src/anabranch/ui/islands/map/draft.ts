@@ -11,7 +11,7 @@ interface Draft { id: string; bbox: Box | null; geometry: GeoJSON.Geometry | nul
 const MAX_VECTOR_ZOOM = 14;
 const COLOUR = "#b4400f";
 const WORLD: Box = [-180, -90, 180, 90];
-const UNCOVERED = { width: 0, height: 0 };
+const MAX_ZOOM = 16;
 
 for (const element of document.querySelectorAll<HTMLElement>("draft-map:not([data-drawn])")) void draw(element);
 for (const image of document.querySelectorAll<HTMLImageElement>("img[data-keyed-src]")) void fill(image);
@@ -25,16 +25,15 @@ async function draw(element: HTMLElement): Promise<void> {
   const choice = make("select", { change: () => void show(Number(choice.value)) }, ...drafts.map((draft, at) => make("option", { value: at }, draft.id)));
   element.replaceChildren(...(drafts.length > 1 ? [make("label", {}, "Item ", choice)] : []), place, note);
   const view = new MapView(place, await readBasemap(element), { loaded: () => { note.textContent = ""; }, failed: (_, text) => { note.textContent = text; } });
-  await view.showFootprints(drafts);
-  if (drafts.length) await show(0);
+  if (drafts.length) await Promise.all([view.showFootprints(drafts), show(0)]);
 
   async function show(at: number): Promise<void> {
     const draft = drafts[at]!;
     note.textContent = "Loading its tiles …";
     try {
+      if (draft.bbox) view.place(draft.bbox, MAX_ZOOM);
       const drawing = await describe(draft);
       await view.highlight(at, drawing !== null);
-      if (draft.bbox) view.fly(draft.bbox, UNCOVERED);
       await view.showLayers([{ key: draft.id, colour: COLOUR, opacity: 1, drawing }]);
       if (!drawing) note.textContent = "It has no raster or layer to draw: the map shows where it is.";
     } catch (error) {

@@ -50,7 +50,8 @@ export class MapView {
       this.map.addControl(new ScaleControl(), "bottom-left");
     }
     this.map.getCanvas().setAttribute("aria-label", "Map: arrows move it, + and - zoom");
-    this.ready = new Promise((done) => void this.map.once("load", () => done()));
+    // With its style, which takes sources at once: `load` comes after the whole base map, which may be slow or never come.
+    this.ready = new Promise((done) => void this.map.once("style.load", () => done()));
     this.map.on("error", (event) => this.report(event as unknown as { sourceId?: string; error: Error & { status?: number } }));
     this.map.on("sourcedata", (event) => this.noteLoaded(event.sourceId ?? ""));
     dark.addEventListener("change", () => this.recolour());
@@ -65,9 +66,9 @@ export class MapView {
     return [found.getWest(), found.getSouth(), found.getEast(), found.getNorth()];
   }
 
-  // Where the page begins, before anything is seen.
-  place(box: Box): void {
-    this.map.fitBounds(boundsOf(box), { padding: 40, maxZoom: 12, animate: false });
+  // Be there at once, also before anything is seen.
+  place(box: Box, maxZoom = 12): void {
+    this.map.fitBounds(boundsOf(box), { padding: 40, maxZoom, animate: false });
   }
 
   // Go there, beside or above what covers the map.
